@@ -1,0 +1,18 @@
+//! pipeline.toml as checked structs, and words for what is wrong in it.
+#![warn(missing_docs)]
+
+mod checkpoint;
+mod limits;
+mod pipeline;
+mod secret;
+mod sink;
+mod source;
+mod units;
+
+pub use checkpoint::CheckpointConfig;
+pub use limits::{Grants, Limits};
+pub use pipeline::{Guarantee, PipelineConfig, RestartConfig, StorageConfig};
+pub use secret::Secret;
+pub use sink::SinkConfig;
+pub use source::{ChunkConfig, MysqlConfig, StartupMode, TlsConfig, TlsMode, Watermark};
+pub use units::ByteSize;

@@ -1,0 +1,96 @@
+//! `[source]`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::{ByteSize, Secret};
+
+/// `[source] type = "mysql"`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MysqlConfig {
+    /// `host:port`, the first that can serve is used.
+    pub hosts: Vec<String>,
+    /// Account.
+    pub username: String,
+    /// Its password.
+    pub password: Secret,
+    /// `database.table` patterns, each part a regular expression; a leading `!` excludes.
+    pub tables: Vec<String>,
+    /// Where to begin when there is no checkpoint.
+    pub startup: StartupMode,
+    /// The id that this replica shows to the server; drawn at random by default.
+    pub server_id: Option<u32>,
+    /// Encryption of the connections.
+    pub tls: TlsConfig,
+    /// How tables are read.
+    pub chunk: ChunkConfig,
+    /// How a read is placed in the log where the server has no GTIDs.
+    pub watermark: Watermark,
+    /// Heartbeats of the log's connection (`"5s"`; half a second while a table is read).
+    pub heartbeat: Duration,
+    /// Time to connect and log in (`"10s"`).
+    pub connect_timeout: Duration,
+    /// How long lost connections are tried again before the pipeline gives up (`"5m"`).
+    pub reconnect_timeout: Duration,
+    /// A transaction larger than this is handed on before its end is read (`"64MiB"`).
+    pub transaction_max_buffer: ByteSize,
+}
+
+/// Where a pipeline without checkpoint begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StartupMode {
+    /// Read all tables, then follow the log.
+    #[default]
+    Initial,
+    /// Read all tables and end.
+    Snapshot,
+    /// Follow the log from where it ends now.
+    Latest,
+}
+
+/// How tables are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChunkConfig {
+    /// Rows a chunk at most (8,096).
+    pub rows: u32,
+    /// Bytes a chunk at most (8 MiB).
+    pub bytes: ByteSize,
+}
+
+/// How a read is placed in the log where the server has no GTIDs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Watermark {
+    /// Refuse such a server.
+    #[default]
+    Gtid,
+}
+
+/// Encryption of connections to a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsConfig {
+    /// How much is asked for; default: `preferred` for a loopback address, `verify-identity` for any other.
+    pub mode: Option<TlsMode>,
+    /// PEM file of the authorities to trust (default: the public ones).
+    pub ca: Option<PathBuf>,
+    /// PEM file of the client's certificate.
+    pub cert: Option<PathBuf>,
+    /// PEM file of the client's key.
+    pub key: Option<PathBuf>,
+    /// Ask the server for its RSA key when a password must be sent without TLS (default: only on loopback).
+    pub allow_public_key_retrieval: Option<bool>,
+}
+
+/// How much encryption is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsMode {
+    /// None.
+    Disabled,
+    /// Where the server offers it; certificates are not checked.
+    Preferred,
+    /// Always; certificates are not checked.
+    Required,
+    /// Always; the certificate must come from a trusted authority.
+    VerifyCa,
+    /// As `verify-ca`, and the certificate must be the host's.
+    VerifyIdentity,
+}
