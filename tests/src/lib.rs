@@ -1,1 +1,4 @@
-//! (being built)
+//! What the suites, the demo and the benchmarks share: real servers, the program under test, and other people's readers.
+#![warn(missing_docs)]
+
+pub mod project;

@@ -1,1 +1,71 @@
-fn main() {}
+//! Developer commands: starts the right processes in the right order and says how they ended.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program talks to its user")]
+
+mod cargo;
+mod gates;
+mod plugins;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Developer commands of cdchost")]
+struct Cli {
+    #[command(subcommand)]
+    command: Xtask,
+}
+
+#[derive(Subcommand)]
+enum Xtask {
+    /// Replicates a real MySQL into a lake, under changes and a kill, and compares
+    Demo(Passed),
+    /// Runs every check and every suite
+    Test(gates::TestArgs),
+    /// Checks format, lints and architecture
+    Lint,
+    /// Builds every component to plugins/NAME/NAME.wasm
+    Plugins,
+    /// Writes the generated files, or with --check compares them
+    Generate(Passed),
+    /// Starts or stops a server for work by hand
+    Server(Passed),
+    /// Kills the program at random moments under load and compares
+    Crash(Passed),
+    /// Measures speed and memory
+    Bench(Passed),
+}
+
+/// Arguments handed on as they are to the program that does the work.
+#[derive(Args)]
+#[command(disable_help_flag = true)]
+struct Passed {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    args: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether everything held.
+fn run(command: Xtask) -> Result<bool> {
+    match command {
+        Xtask::Test(args) => gates::test(&args),
+        Xtask::Lint => gates::lint(),
+        Xtask::Plugins => plugins::build().map(|()| true),
+        Xtask::Generate(p) => cargo::run_bin("generate", &p.args),
+        Xtask::Server(p) => cargo::run_bin("server", &p.args),
+        Xtask::Bench(p) => cargo::run_bin("bench", &p.args),
+        Xtask::Demo(p) => plugins::build().and_then(|()| cargo::run_bin("demo", &p.args)),
+        Xtask::Crash(p) => plugins::build().and_then(|()| cargo::run_bin("crash", &p.args)),
+    }
+}
