@@ -7,6 +7,7 @@ mod pipeline;
 mod secret;
 mod sink;
 mod source;
+mod tables;
 mod units;
 
 pub use checkpoint::CheckpointConfig;
@@ -15,4 +16,5 @@ pub use pipeline::{Guarantee, PipelineConfig, RestartConfig, StorageConfig};
 pub use secret::Secret;
 pub use sink::SinkConfig;
 pub use source::{ChunkConfig, MysqlConfig, StartupMode, TlsConfig, TlsMode, Watermark};
+pub use tables::{TablePatternError, TablePatterns};
 pub use units::ByteSize;
