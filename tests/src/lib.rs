@@ -1,4 +1,8 @@
 //! What the suites, the demo and the benchmarks share: real servers, the program under test, and other people's readers.
 #![warn(missing_docs)]
 
+pub mod cache;
 pub mod project;
+pub mod server;
+pub mod wait;
+pub mod watchdog;

