@@ -2,7 +2,11 @@
 #![warn(missing_docs)]
 
 pub mod cache;
+pub mod lake;
+pub mod origin;
 pub mod project;
+pub mod rows;
 pub mod server;
+pub mod value;
 pub mod wait;
 pub mod watchdog;
