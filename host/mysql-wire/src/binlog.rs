@@ -1,0 +1,13 @@
+//! Binlog events: frames checked, then read as views of their bytes.
+
+mod event;
+mod frame;
+mod gtid;
+mod table_map;
+
+pub use event::{
+    EventBody, FormatDescription, Heartbeat, QueryEvent, QueryStatus, Rotate, RowsEvent, RowsOp, XaPrepare,
+};
+pub use frame::{Decision, Event, EventHeader, EventKind, Frames, decision};
+pub use gtid::{GtidEvent, GtidIntervals};
+pub use table_map::{TableMap, TableMapColumn, TableMapEvent};

@@ -1,0 +1,155 @@
+//! The binlog dump: asking for it as a replica does, and its events one by one.
+
+use std::time::Duration;
+
+use crate::binlog::{Event, Frames, GtidIntervals};
+use crate::connection::{Connection, ServerInfo};
+use crate::error::{ProtocolError, WireError};
+use crate::packet::{Taken, server_error};
+
+/// A link that is silent for so many heartbeat periods is given up.
+const HEARTBEATS_MISSED_MAX: u32 = 3;
+/// Heartbeats carry 64-bit positions (8.0.26 and later; older servers do not look at it).
+const HEARTBEAT_V2: u16 = 0x02;
+/// The server looks for no file by name: it finds the first one needed by the GTID set.
+const FIRST_POSITION: u64 = 4;
+
+/// What to ask for.
+#[derive(Clone, Debug)]
+pub struct DumpRequest {
+    /// The number by which this replica is known; of no other replica of the server.
+    pub server_id: u32,
+    /// The uuid by which this replica is known, so that the server ends an older dump of the same one.
+    pub uuid: Option<String>,
+    /// Where to begin.
+    pub start: DumpStart,
+    /// How often the server sends a sign of life while it has nothing to send.
+    pub heartbeat: Duration,
+}
+
+/// Where a dump begins.
+#[derive(Clone, Debug)]
+pub enum DumpStart {
+    /// Everything but these transactions.
+    Gtid(Vec<GtidIntervals>),
+    /// At an event's beginning in a file.
+    Position {
+        /// Name of the binlog file; empty for the first that the server has.
+        file: String,
+        /// Byte in it, at least 4.
+        position: u32,
+    },
+}
+
+impl Connection {
+    /// Turns the connection into a dump of the server's binlog.
+    pub async fn dump(mut self, request: &DumpRequest) -> Result<BinlogStream, WireError> {
+        if self.server().is_mariadb {
+            return Err(WireError::unsupported("the binlog of MariaDB"));
+        }
+        let nanoseconds = request.heartbeat.as_nanos();
+        let mut settings = format!(
+            "SET @master_heartbeat_period = {nanoseconds}, @source_heartbeat_period = {nanoseconds}, \
+             @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'"
+        );
+        if let Some(uuid) = &request.uuid {
+            if !uuid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
+                return Err(WireError::Misuse("a replica's uuid has other characters than hex digits and '-'".into()));
+            }
+            settings.push_str(&format!(", @slave_uuid = '{uuid}', @replica_uuid = '{uuid}'"));
+        }
+        self.query(&settings).await?;
+        self.begin("registering as a replica", &register_payload(request.server_id)).await?;
+        self.answer().await?;
+        self.end();
+        self.begin("reading the binlog", &dump_payload(request)?).await?;
+        self.packets.silence_max = request.heartbeat * HEARTBEATS_MISSED_MAX;
+        Ok(BinlogStream { connection: self, frames: Frames::default() })
+    }
+}
+
+/// The events of a binlog as the server sends them, each checked. Has no end of its own.
+#[derive(Debug)]
+pub struct BinlogStream {
+    connection: Connection,
+    frames: Frames,
+}
+
+impl BinlogStream {
+    /// What the server said of itself.
+    pub fn server(&self) -> &ServerInfo {
+        self.connection.server()
+    }
+
+    /// The next event, if all of it has been read from the connection already. Never waits: none means that this is
+    /// the moment to hand on what was gathered, and then to [`Self::fill`].
+    #[inline]
+    pub fn next_buffered(&mut self) -> Result<Option<Event<'_>>, WireError> {
+        match self.connection.packets.take()? {
+            Some(taken) => self.event(&taken).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Waits until more has been read from the connection; an error after three heartbeat periods of silence.
+    /// Dropping the future loses nothing.
+    pub async fn fill(&mut self) -> Result<(), WireError> {
+        self.connection.packets.fill().await
+    }
+
+    /// The next event, waiting for it.
+    pub async fn next(&mut self) -> Result<Event<'_>, WireError> {
+        let taken = self.connection.packets.next_taken().await?;
+        self.event(&taken)
+    }
+
+    #[inline]
+    fn event(&mut self, taken: &Taken) -> Result<Event<'_>, WireError> {
+        match self.connection.packets.bytes(taken) {
+            [0, frame @ ..] => self.frames.check(frame),
+            packet => Err(not_an_event(packet)),
+        }
+    }
+}
+
+#[cold]
+fn not_an_event(packet: &[u8]) -> WireError {
+    match packet.first() {
+        Some(0xFF) => server_error(packet).map_or_else(WireError::from, WireError::from),
+        Some(0xFE) if packet.len() < 9 => WireError::StreamEnded,
+        _ => ProtocolError::new("a packet of the binlog stream that carries no event").into(),
+    }
+}
+
+fn register_payload(server_id: u32) -> Vec<u8> {
+    let mut out = vec![0x15];
+    out.extend_from_slice(&server_id.to_le_bytes());
+    // No host name, user, password and port to be shown; no rank; no source id.
+    out.extend_from_slice(&[0; 3 + 2 + 4 + 4]);
+    out
+}
+
+fn dump_payload(request: &DumpRequest) -> Result<Vec<u8>, WireError> {
+    let mut out = Vec::new();
+    match &request.start {
+        DumpStart::Position { file, position } => {
+            out.push(0x12);
+            out.extend_from_slice(&position.to_le_bytes());
+            out.extend_from_slice(&HEARTBEAT_V2.to_le_bytes());
+            out.extend_from_slice(&request.server_id.to_le_bytes());
+            out.extend_from_slice(file.as_bytes());
+        }
+        DumpStart::Gtid(executed) => {
+            let set = GtidIntervals::encode(executed);
+            let length = u32::try_from(set.len()).map_err(|_| WireError::Misuse("a GTID set of 4 GiB".into()))?;
+            out.push(0x1E);
+            out.extend_from_slice(&HEARTBEAT_V2.to_le_bytes());
+            out.extend_from_slice(&request.server_id.to_le_bytes());
+            out.extend_from_slice(&0_u32.to_le_bytes());
+            out.extend_from_slice(&FIRST_POSITION.to_le_bytes());
+            out.extend_from_slice(&length.to_le_bytes());
+            out.extend_from_slice(&set);
+        }
+    }
+    Ok(out)
+}
