@@ -6,7 +6,8 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 
 use crate::error::{ProtocolError, WireError};
-use crate::handshake::{self, tls::TlsOptions};
+use crate::handshake;
+use crate::handshake::tls::{TlsMode, TlsOptions};
 use crate::packet::{PacketStream, Transport, server_error};
 
 /// Where to connect, as whom, and how.
@@ -109,17 +110,32 @@ pub struct Connection {
 impl Connection {
     /// Connects, agrees on encryption and logs in.
     pub async fn connect(options: &ConnectOptions) -> Result<Self, WireError> {
-        let address = format!("{}:{}", options.host, options.port);
-        let connecting = async {
-            let socket = TcpStream::connect((options.host.as_str(), options.port)).await;
-            let socket = socket.and_then(|socket| socket.set_nodelay(true).map(|()| socket));
-            let socket = socket.map_err(|source| WireError::Connect { address: address.clone(), source })?;
-            Self::log_in(Box::new(socket), options).await
-        };
-        match tokio::time::timeout(options.connect_timeout, connecting).await {
+        match tokio::time::timeout(options.connect_timeout, Self::connect_as_preferred(options)).await {
             Ok(result) => result,
             Err(_) => Err(WireError::Silent { doing: "connecting and logging in", silence: options.connect_timeout }),
         }
+    }
+
+    /// Where TLS is only preferred and cannot be agreed on, e.g. for want of a common cipher, connects again in clear
+    /// and says so; a password is still not sent in clear.
+    async fn connect_as_preferred(options: &ConnectOptions) -> Result<Self, WireError> {
+        match Self::connect_once(options).await {
+            Err(WireError::Tls { reason, source }) if options.tls.mode == TlsMode::Preferred => {
+                let cause = source.map(|source| source.to_string()).unwrap_or_default();
+                tracing::warn!(host = %options.host, port = options.port, reason, cause, "no tls: connecting in clear");
+                let tls = TlsOptions { mode: TlsMode::Disabled, ..options.tls.clone() };
+                Self::connect_once(&ConnectOptions { tls, ..options.clone() }).await
+            }
+            result => result,
+        }
+    }
+
+    async fn connect_once(options: &ConnectOptions) -> Result<Self, WireError> {
+        let socket = TcpStream::connect((options.host.as_str(), options.port)).await;
+        let socket = socket.and_then(|socket| socket.set_nodelay(true).map(|()| socket));
+        let address = || format!("{}:{}", options.host, options.port);
+        let socket = socket.map_err(|source| WireError::Connect { address: address(), source })?;
+        Self::log_in(Box::new(socket), options).await
     }
 
     /// Logs in over a transport that is there.

@@ -18,7 +18,8 @@ use crate::packet::PacketStream;
 pub enum TlsMode {
     /// None.
     Disabled,
-    /// Where the server offers it; certificates are not checked. A failed handshake is an error, not a fall-back.
+    /// Where it can be agreed on, else in clear with a warning; certificates are not checked. No protection against
+    /// someone in the middle.
     #[default]
     Preferred,
     /// Always; certificates are not checked.
@@ -68,7 +69,11 @@ pub(crate) async fn encrypt(
     packets
         .rewrap(async |transport| {
             let stream = TlsConnector::from(Arc::new(config)).connect(name, transport).await;
-            let stream = stream.map_err(|error| failed(format!("the handshake with {host} failed"), error))?;
+            let stream = stream.map_err(|error| match error.kind() {
+                // What rustls itself objects to.
+                std::io::ErrorKind::InvalidData => failed(format!("the handshake with {host} failed"), error),
+                _ => WireError::lost("agreeing on tls", error),
+            })?;
             Ok(Box::new(stream) as _)
         })
         .await
