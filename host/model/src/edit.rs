@@ -1,5 +1,7 @@
 //! Surgery on change batches: choose rows, drop before images, restore update pairs.
 
+use std::sync::Arc;
+
 use arrow_array::{BooleanArray, RecordBatch, UInt32Array};
 use arrow_buffer::{BooleanBuffer, ScalarBuffer};
 use arrow_select::filter::filter_record_batch;
@@ -30,7 +32,8 @@ impl ChangeBatch {
     /// # Panics
     /// If an index is out of range.
     pub fn take(&self, rows: &[u32]) -> Self {
-        let columns = take_record_batch(self.columns(), &UInt32Array::from(rows.to_vec())).expect("indices are in range");
+        let columns =
+            take_record_batch(self.columns(), &UInt32Array::from(rows.to_vec())).expect("indices are in range");
         self.chosen(columns, rows)
     }
 
@@ -79,7 +82,7 @@ impl ChangeBatch {
             ordinal: rows.clone().map(|row| meta.ordinal[row]).collect(),
             transactions: pick_runs(&meta.transactions, rows),
         };
-        Self::from_parts(self.schema().clone(), columns, ops, picked)
+        Self::from_parts(Arc::clone(self.schema()), columns, ops, picked)
     }
 }
 

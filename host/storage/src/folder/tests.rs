@@ -7,11 +7,14 @@ fn path(text: &str) -> ObjectPath {
     ObjectPath::parse(text).unwrap()
 }
 
+/// What was synced, and whether the watched name existed then.
+type SyncLog = Arc<Mutex<Vec<(PathBuf, bool)>>>;
+
 /// Writes down every sync, and whether `watched` existed then; fails the `fail`th.
 #[derive(Debug)]
 struct Watch {
     watched: PathBuf,
-    log: Arc<Mutex<Vec<(PathBuf, bool)>>>,
+    log: SyncLog,
     fail: Option<usize>,
 }
 
@@ -23,8 +26,8 @@ impl Disk for Watch {
     }
 }
 
-fn watched(root: &Path, fail: Option<usize>) -> (Folder, Arc<Mutex<Vec<(PathBuf, bool)>>>) {
-    let log = Arc::default();
+fn watched(root: &Path, fail: Option<usize>) -> (Folder, SyncLog) {
+    let log = SyncLog::default();
     let disk = Watch { watched: root.join("slots/1"), log: Arc::clone(&log), fail };
     (Folder::open_on(root, Box::new(disk)).unwrap(), log)
 }

@@ -1,0 +1,86 @@
+//! A pipeline from outside: start it, watch it, ask it for a checkpoint, stop it.
+
+use cdchost_connector::{ConnectorError, StopClass};
+use cdchost_model::Epoch;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+use crate::{PipelineExit, PipelineSetup, PipelineStatus, Reason};
+
+/// The engine.
+#[derive(Debug)]
+pub struct Pipeline;
+
+/// A checkpoint that someone waits for.
+pub(crate) type CheckpointRequest = oneshot::Sender<Result<Epoch, Reason>>;
+
+/// A running pipeline. Dropped, the pipeline ends at once, as by a kill: nothing is drained, nothing is lost.
+#[derive(Debug)]
+pub struct PipelineHandle {
+    status: watch::Receiver<PipelineStatus>,
+    checkpoints: mpsc::Sender<CheckpointRequest>,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<PipelineExit>,
+}
+
+impl Pipeline {
+    /// Starts a pipeline on the current tokio runtime. All that can go wrong shows in the status and in
+    /// [`PipelineHandle::wait`].
+    pub fn start(setup: PipelineSetup) -> PipelineHandle {
+        let (status_to, status) = watch::channel(PipelineStatus::default());
+        let (checkpoints, requests) = mpsc::channel(16);
+        let (stop, stopping) = watch::channel(false);
+        let task = tokio::spawn(async move {
+            let _ = (setup, status_to, requests, stopping);
+            PipelineExit::Stopped
+        });
+        PipelineHandle { status, checkpoints, stop, task }
+    }
+}
+
+impl PipelineHandle {
+    /// The status, to look at or to wait for a change of.
+    pub fn status(&self) -> watch::Receiver<PipelineStatus> {
+        self.status.clone()
+    }
+
+    /// Makes a checkpoint now and answers when its epoch is committed at all sinks. If nothing changed since the last
+    /// one, answers with that one's epoch once it is committed. Fails if the run ends before.
+    pub async fn checkpoint(&self) -> Result<Epoch, Reason> {
+        let (answer, answered) = oneshot::channel();
+        let gone = || {
+            let error = ConnectorError::restart(
+                StopClass::Bug,
+                "run-ended",
+                "the run ended before the checkpoint was committed",
+            );
+            Reason::from(&error.with_instruction("look at the pipeline's status and ask again"))
+        };
+        self.checkpoints.send(answer).await.map_err(|_| gone())?;
+        answered.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// Drains and ends the pipeline: barrier, prepare, store, commit. Returns at once; [`PipelineHandle::wait`] says
+    /// when it is done. A pipeline that is not running ends as it is: what is durable is settled at the next start.
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// How it ended, once it has.
+    pub async fn wait(&mut self) -> PipelineExit {
+        match (&mut self.task).await {
+            Ok(exit) => exit,
+            Err(error) => {
+                let error = ConnectorError::stop(StopClass::Bug, "engine-panic", "the engine's own task ended")
+                    .with_cause(error);
+                PipelineExit::Failed(Reason::from(&error.with_instruction("report this with the log")))
+            }
+        }
+    }
+}
+
+impl Drop for PipelineHandle {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -1,0 +1,117 @@
+//! What a pipeline says of itself.
+
+use cdchost_connector::{Capabilities, ConnectorError, SourceProgress, StopClass};
+use cdchost_model::{Epoch, Generation};
+
+/// What a pipeline is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PipelineState {
+    /// Its first run is being set up: restore, recover, connect.
+    #[default]
+    Starting,
+    /// Data flows.
+    Running,
+    /// A failure ended a run; the next one begins after a pause.
+    Restarting,
+    /// It drains: the last epoch is prepared, stored and committed.
+    Stopping,
+    /// It ended as it was told to, or because its input ended.
+    Stopped,
+    /// It ended for good, for the reason given.
+    Failed,
+}
+
+impl PipelineState {
+    /// The word that stands in status.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Restarting => "restarting",
+            Self::Stopping => "stopping",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Why a pipeline stopped or restarts, without row values and secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// The class.
+    pub class: StopClass,
+    /// A short stable code.
+    pub code: String,
+    /// What and where: lower case, no full stop; causes behind it, joined by colons.
+    pub message: String,
+    /// What a person can do.
+    pub instruction: String,
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<&ConnectorError> for Reason {
+    fn from(error: &ConnectorError) -> Self {
+        let mut message = error.message.clone();
+        let mut cause = error.cause.as_deref().map(|cause| cause as &dyn std::error::Error);
+        while let Some(inner) = cause {
+            message.push_str(": ");
+            message.push_str(&inner.to_string());
+            cause = inner.source();
+        }
+        Self { class: error.class, code: error.code.clone(), message, instruction: error.instruction.clone() }
+    }
+}
+
+/// One sink as status shows it.
+#[derive(Clone, Debug)]
+pub struct SinkStatus {
+    /// Its id.
+    pub id: String,
+    /// The plugin's name and version.
+    pub version: String,
+    /// SHA-256 of the component.
+    pub digest: [u8; 32],
+    /// Number of writers.
+    pub parallelism: u32,
+    /// What it says it can do; none before it was opened.
+    pub capabilities: Option<Capabilities>,
+    /// The newest epoch that it has committed.
+    pub committed: Option<Epoch>,
+}
+
+/// All that a pipeline says of itself, renewed as it changes.
+#[derive(Clone, Debug, Default)]
+pub struct PipelineStatus {
+    /// What it is doing.
+    pub state: PipelineState,
+    /// Why it failed, or why it restarts.
+    pub reason: Option<Reason>,
+    /// The run's number; none before it has claimed its place in the store.
+    pub generation: Option<Generation>,
+    /// The newest epoch with a durable record.
+    pub durable: Option<Epoch>,
+    /// The newest epoch committed at all sinks.
+    pub committed: Option<Epoch>,
+    /// Restarts since the start.
+    pub restarts: u64,
+    /// How far the source is.
+    pub source: SourceProgress,
+    /// The sinks, in the order of the configuration.
+    pub sinks: Vec<SinkStatus>,
+}
+
+/// How a pipeline ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PipelineExit {
+    /// Its input ended, and all of it is committed.
+    Finished,
+    /// It was told to stop, and all it had taken is committed.
+    Stopped,
+    /// It cannot go on.
+    Failed(Reason),
+}
