@@ -1,0 +1,10 @@
+//! Between the host's types and the contract's: borrowed on the way in, owned and checked on the way back.
+
+mod batch;
+mod column;
+mod cut;
+mod schema;
+
+pub(crate) use batch::{HostBatch, TablePlan};
+pub(crate) use cut::{blob, committables, cut, item, progress};
+pub(crate) use schema::{SchemaParts, change, table};

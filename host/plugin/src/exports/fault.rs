@@ -1,0 +1,163 @@
+//! What goes wrong in a guest, as the engine's error: what now, whose fault, what to do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cdchost_connector::{ConnectorError, RowFault, StopClass, Verdict};
+use cdchost_model::TableId;
+use tokio::task::JoinError;
+
+use crate::bindings::v0_1::cdchost::plugin::types::{Blame, PluginError, Retry};
+use crate::imports::{GuestLog, OperatorMetrics};
+
+/// Bytes of a plugin's error code.
+const CODE_BYTES_MAX: usize = 64;
+/// Rows that one error may name with a reason; batches are smaller.
+const ROWS_MAX: usize = 65_536;
+
+/// Makes the errors of one instance.
+pub(crate) struct Faults {
+    plugin: String,
+    log: Arc<GuestLog>,
+    call_timeout: Duration,
+    metrics: OperatorMetrics,
+}
+
+impl Faults {
+    pub(super) fn new(plugin: &str, log: Arc<GuestLog>, call_timeout: Duration, metrics: OperatorMetrics) -> Self {
+        Self { plugin: plugin.into(), log, call_timeout, metrics }
+    }
+
+    /// A text of the guest's as it may stand in a message.
+    pub(super) fn clean(&self, text: &str) -> String {
+        self.log.clean(text)
+    }
+
+    /// The guest trapped; `refusal` is the bound that it met, if any.
+    pub(super) fn trap(
+        &self,
+        function: &'static str,
+        error: &wasmtime::Error,
+        refusal: Option<&str>,
+    ) -> ConnectorError {
+        // The backtrace is for the plugin's author.
+        tracing::debug!(plugin = self.plugin, function, ?error, "plugin trapped");
+        let plugin = &self.plugin;
+        let cause = self.log.clean(&error.root_cause().to_string());
+        let (code, message) = match refusal {
+            Some(bound) => ("plugin-limit", format!("plugin {plugin} ended in {function}: {bound}")),
+            None => ("plugin-trap", format!("plugin {plugin} trapped in {function}: {cause}")),
+        };
+        let instruction = match refusal {
+            Some(_) => "raise the limit under limits of the sink, or give the plugin less to hold",
+            None => "the log has what the plugin printed; report it to the plugin's author",
+        };
+        self.fault(function, code, message).with_instruction(instruction)
+    }
+
+    /// The guest used up its time.
+    pub(super) fn timeout(&self, function: &'static str) -> ConnectorError {
+        let (plugin, limit) = (&self.plugin, self.call_timeout);
+        let message = format!("plugin {plugin} did not return from {function} within {limit:?}");
+        self.fault(function, "plugin-timeout", message)
+            .with_instruction("check that its target answers, or raise limits.call-timeout of the sink")
+    }
+
+    /// The guest gave something that the contract forbids.
+    pub(super) fn broke(&self, function: &'static str, how: &str) -> ConnectorError {
+        let message = format!("plugin {} broke its contract in {function}: it {how}", self.plugin);
+        self.fault(function, "plugin-contract", message).with_instruction("report it to the plugin's author")
+    }
+
+    /// A call to an instance that has ended.
+    pub(super) fn gone(&self, function: &'static str) -> ConnectorError {
+        let message = format!("plugin {} was ended by an earlier fault, {function} cannot be called", self.plugin);
+        ConnectorError::restart(StopClass::Plugin, "plugin-gone", message)
+    }
+
+    /// The host's own side failed.
+    pub(super) fn host(&self, function: &'static str, error: &JoinError) -> ConnectorError {
+        let message = format!("the call of {function} of plugin {} ended in the host: {error}", self.plugin);
+        ConnectorError::restart(StopClass::Bug, "plugin-host", message).with_instruction("report it to cdchost")
+    }
+
+    /// A batch that cannot be handed over.
+    pub(super) fn unhandable(&self, table: &TableId, reason: &str) -> ConnectorError {
+        let message = format!("a batch of table {table} cannot be handed to plugin {}: {reason}", self.plugin);
+        ConnectorError::stop(StopClass::Bug, "plugin-batch", message)
+            .with_table(table.clone())
+            .with_instruction("report it to cdchost")
+    }
+
+    /// The plugin's own error, and whether the instance may still be called.
+    pub(super) fn told(&self, function: &'static str, told: PluginError, rows: u32) -> (ConnectorError, bool) {
+        if told.rows.len() > ROWS_MAX || told.rows.iter().any(|at| at.row >= rows) {
+            return (self.broke(function, &format!("names rows beyond the {rows} of the batch")), false);
+        }
+        let verdict = self.verdict(&told);
+        if verdict == Verdict::Restart {
+            self.metrics.failed(function);
+        }
+        let error = ConnectorError {
+            verdict,
+            class: class(told.blame),
+            code: code(&told.code),
+            message: format!("plugin {}: {}", self.plugin, self.log.clean(&told.message)),
+            instruction: self.instruction(told.blame),
+            table: told.table.map(|table| TableId::new(table.database, table.table)),
+            rows: told
+                .rows
+                .into_iter()
+                .map(|at| RowFault { row: at.row, reason: self.log.clean(&at.reason) })
+                .collect(),
+            cause: None,
+        };
+        (error, verdict != Verdict::Restart)
+    }
+
+    /// A plugin that blames itself is started anew whatever it says of retrying.
+    fn verdict(&self, told: &PluginError) -> Verdict {
+        let hint = told.retry_after_ms.map(|ms| Duration::from_millis(ms.into()));
+        match (told.blame, told.retry) {
+            (Blame::Bug, _) => Verdict::Restart,
+            (_, Retry::Now) => Verdict::Retry { after: Some(hint.unwrap_or_default()) },
+            (_, Retry::Backoff) => Verdict::Retry { after: hint },
+            (_, Retry::Never) => Verdict::Stop,
+        }
+    }
+
+    fn instruction(&self, blame: Blame) -> String {
+        let plugin = &self.plugin;
+        match blame {
+            Blame::Data => format!("mend the rows at the source, or leave their table out of sink {plugin}"),
+            Blame::Config => format!("mend the options of sink {plugin} in the pipeline file"),
+            Blame::Remote => format!("check that the target of sink {plugin} can be reached and is in order"),
+            Blame::Auth => format!("check the credentials and rights of sink {plugin} at its target"),
+            Blame::Bug => "report it to the plugin's author".into(),
+        }
+    }
+
+    fn fault(&self, function: &'static str, code: &str, message: String) -> ConnectorError {
+        self.metrics.failed(function);
+        ConnectorError::restart(StopClass::Plugin, code, message)
+    }
+}
+
+fn class(blame: Blame) -> StopClass {
+    match blame {
+        Blame::Data => StopClass::Data,
+        Blame::Config => StopClass::Config,
+        Blame::Remote | Blame::Auth => StopClass::Sink,
+        Blame::Bug => StopClass::Plugin,
+    }
+}
+
+/// A code as codes are: short, lower case, with hyphens.
+fn code(told: &str) -> String {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let fits = !told.is_empty() && told.len() <= CODE_BYTES_MAX && told.chars().all(plain);
+    if fits { told.into() } else { "plugin-error".into() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Export `sink-writer` as a [`SinkWriter`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use cdchost_connector::{ConnectorError, SinkWriter};
+use cdchost_model::{ChangeBatch, Committable, Cut, SchemaVersion, StateBlob, TableId, TableSchema};
+
+use super::Instance;
+use crate::bindings::v0_1::cdchost::plugin::sink_types::BlobParam;
+use crate::convert::{self, HostBatch, SchemaParts, TablePlan};
+
+/// One writer of a sink, in an instance of its own.
+pub(super) struct PluginWriter {
+    instance: Instance,
+    /// What the plugin wants of each table, at the version that it was last told.
+    plans: HashMap<TableId, (SchemaVersion, TablePlan)>,
+    handles: u32,
+}
+
+impl PluginWriter {
+    pub(super) fn new(instance: Instance) -> Self {
+        Self { instance, plans: HashMap::new(), handles: 0 }
+    }
+}
+
+#[async_trait]
+impl SinkWriter for PluginWriter {
+    async fn open(&mut self, restored: Vec<StateBlob>) -> Result<(), ConnectorError> {
+        let called = self.instance.call("sink-writer.open", move |live| {
+            Box::pin(async move {
+                let blob = |blob: &StateBlob| (blob.format, blob.payload.clone());
+                let owned: Vec<_> = restored.iter().map(blob).collect();
+                let blobs: Vec<_> =
+                    owned.iter().map(|(format, payload)| BlobParam { format: *format, payload }).collect();
+                live.guest.cdchost_plugin_sink_writer().call_open(&mut live.store, &blobs).await
+            })
+        });
+        called.await
+    }
+
+    async fn on_schema(&mut self, schema: &Arc<TableSchema>) -> Result<(), ConnectorError> {
+        const FUNCTION: &str = "sink-writer.on-schema";
+        self.handles += 1;
+        let (owned, handle) = (Arc::clone(schema), self.handles);
+        let called = self.instance.call(FUNCTION, move |live| {
+            Box::pin(async move {
+                let parts = SchemaParts::new(&owned);
+                live.guest.cdchost_plugin_sink_writer().call_on_schema(&mut live.store, parts.wit(handle)).await
+            })
+        });
+        let (columns, meta) = called.await?;
+        let plan = TablePlan::new(handle, columns, meta, schema);
+        let plan = plan.map_err(|how| self.instance.broke(FUNCTION, &how).with_table(schema.table.clone()))?;
+        self.plans.insert(schema.table.clone(), (schema.version, plan));
+        Ok(())
+    }
+
+    async fn write(&mut self, batch: &ChangeBatch) -> Result<(), ConnectorError> {
+        let schema = batch.schema();
+        let faults = &self.instance.faults;
+        let plan = match self.plans.get(&schema.table) {
+            Some((version, plan)) if *version == schema.version => plan,
+            _ => return Err(faults.unhandable(&schema.table, "its schema version was not announced")),
+        };
+        let batch = HostBatch::new(batch, plan)
+            .ok_or_else(|| faults.unhandable(&schema.table, "a column has no type of the contract or is too large"))?;
+        let called = self.instance.call_for_rows("sink-writer.write", batch.rows(), move |live| {
+            Box::pin(async move {
+                let (columns, meta) = batch.columns();
+                let guest = live.guest.cdchost_plugin_sink_writer();
+                guest.call_write(&mut live.store, batch.wit(&columns, &meta)).await
+            })
+        });
+        called.await.map_err(|mut error| {
+            error.table.get_or_insert_with(|| schema.table.clone());
+            error
+        })
+    }
+
+    async fn flush(&mut self, table: &TableId) -> Result<(), ConnectorError> {
+        let owned = table.clone();
+        let called = self.instance.call("sink-writer.flush", move |live| {
+            Box::pin(async move {
+                live.guest.cdchost_plugin_sink_writer().call_flush(&mut live.store, convert::table(&owned)).await
+            })
+        });
+        called.await
+    }
+
+    async fn prepare_commit(&mut self, at: &Cut) -> Result<Vec<Committable>, ConnectorError> {
+        const FUNCTION: &str = "sink-writer.prepare-commit";
+        let cut = at.clone();
+        let called = self.instance.call(FUNCTION, move |live| {
+            Box::pin(async move {
+                let guest = live.guest.cdchost_plugin_sink_writer();
+                guest.call_prepare_commit(&mut live.store, convert::cut(&cut)).await
+            })
+        });
+        let found = called.await?;
+        convert::committables(at, found).map_err(|how| self.instance.broke(FUNCTION, &how))
+    }
+
+    async fn save_state(&mut self) -> Result<StateBlob, ConnectorError> {
+        const FUNCTION: &str = "sink-writer.save-state";
+        let called = self
+            .instance
+            .call(FUNCTION, |live| Box::pin(live.guest.cdchost_plugin_sink_writer().call_save_state(&mut live.store)));
+        let found = called.await?;
+        convert::blob(found).map_err(|how| self.instance.broke(FUNCTION, &how))
+    }
+
+    async fn close(&mut self, discard: bool) {
+        let ended = self.instance.end(move |live| {
+            Box::pin(async move {
+                Ok(Ok(live.guest.cdchost_plugin_sink_writer().call_close(&mut live.store, discard).await?))
+            })
+        });
+        ended.await;
+    }
+}

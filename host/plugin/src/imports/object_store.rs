@@ -1,0 +1,181 @@
+//! Import `object-store`: files of the roots that the pipeline file grants by name.
+//!
+//! Paths are checked by [`cdchost_storage`]: relative, and without a way out of the root.
+
+use bytes::Bytes;
+use cdchost_storage::{PutOutcome, StorageError, Store};
+use wasmtime::component::Resource;
+
+use super::GuestState;
+use crate::bindings::v0_1::cdchost::plugin::object_store::{Host, HostUpload, ObjectMeta, StoreError};
+use crate::imports::log::plain;
+
+/// Entries of one listing.
+const LIST_MAX: u32 = 10_000;
+/// Paths of one delete.
+const DELETE_MAX: usize = 10_000;
+
+/// A file being written in parts. Dropped before it is finished, nothing of it remains.
+#[derive(Debug)]
+#[expect(unreachable_pub, reason = "the generated bindings export it again")]
+pub struct Upload(Stage);
+
+/// A constructor cannot fail in the contract: its fault is told by the calls that follow.
+#[derive(Debug)]
+enum Stage {
+    Open(Box<cdchost_storage::Upload>),
+    Refused(StoreError),
+    Ended,
+}
+
+type StoreResult<T> = wasmtime::Result<Result<T, StoreError>>;
+
+impl GuestState {
+    fn store(&self, root: &str) -> Result<Store, StoreError> {
+        let granted = self.grant.stores.get(root).cloned();
+        granted.ok_or_else(|| StoreError::Denied(format!("root {:?} is not granted", plain(root))))
+    }
+}
+
+/// Bytes of an object, at most as many as fit into the guest.
+async fn read(store: Store, path: &str, offset: u64, length: Option<u64>, bytes_max: u64) -> Result<Bytes, StoreError> {
+    let asked = length.unwrap_or(u64::MAX).min(bytes_max.saturating_add(1));
+    let bytes = store.get_range(path, offset..offset.saturating_add(asked)).await.map_err(refuse)?;
+    if bytes.len() as u64 > bytes_max {
+        let path = plain(path);
+        return Err(StoreError::Denied(format!("{path} is larger than the guest's memory: read it in ranges")));
+    }
+    Ok(bytes)
+}
+
+impl Host for GuestState {
+    async fn get(&mut self, root: String, path: String) -> StoreResult<Vec<u8>> {
+        let (store, bytes_max) = (self.store(&root), self.grant.limits.memory.0);
+        Ok(match store {
+            Ok(store) => read(store, &path, 0, None, bytes_max).await.map(Vec::from),
+            Err(denied) => Err(denied),
+        })
+    }
+
+    async fn get_range(&mut self, root: String, path: String, offset: u64, length: u64) -> StoreResult<Vec<u8>> {
+        let (store, bytes_max) = (self.store(&root), self.grant.limits.memory.0);
+        Ok(match store {
+            Ok(store) => read(store, &path, offset, Some(length), bytes_max).await.map(Vec::from),
+            Err(denied) => Err(denied),
+        })
+    }
+
+    async fn put(&mut self, root: String, path: String, data: Vec<u8>) -> StoreResult<()> {
+        let store = match self.store(&root) {
+            Ok(store) => store,
+            Err(denied) => return Ok(Err(denied)),
+        };
+        Ok(store.put(&path, data.into()).await.map_err(refuse))
+    }
+
+    async fn put_if_absent(&mut self, root: String, path: String, data: Vec<u8>) -> StoreResult<()> {
+        let store = match self.store(&root) {
+            Ok(store) => store,
+            Err(denied) => return Ok(Err(denied)),
+        };
+        Ok(match store.put_if_absent(&path, data.into()).await {
+            Ok(PutOutcome::Created) => Ok(()),
+            Ok(PutOutcome::AlreadyExists) => Err(StoreError::AlreadyExists),
+            Err(error) => Err(refuse(error)),
+        })
+    }
+
+    async fn list(
+        &mut self,
+        root: String,
+        prefix: String,
+        after: Option<String>,
+        limit: u32,
+    ) -> StoreResult<Vec<ObjectMeta>> {
+        let store = match self.store(&root) {
+            Ok(store) => store,
+            Err(denied) => return Ok(Err(denied)),
+        };
+        let found = store.list(&prefix, after.as_deref(), limit.min(LIST_MAX) as usize).await;
+        let meta = |found: cdchost_storage::ObjectMeta| ObjectMeta {
+            path: found.path,
+            size: found.size,
+            modified_micros: found.modified_micros,
+        };
+        Ok(found.map(|found| found.into_iter().map(meta).collect()).map_err(refuse))
+    }
+
+    async fn delete(&mut self, root: String, paths: Vec<String>) -> StoreResult<()> {
+        let store = match self.store(&root) {
+            Ok(store) => store,
+            Err(denied) => return Ok(Err(denied)),
+        };
+        if paths.len() > DELETE_MAX {
+            return Ok(Err(StoreError::Denied(format!("a call deletes {DELETE_MAX} objects at most"))));
+        }
+        for path in &paths {
+            if let Err(error) = store.delete(path).await {
+                return Ok(Err(refuse(error)));
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+impl HostUpload for GuestState {
+    async fn new(&mut self, root: String, path: String) -> wasmtime::Result<Resource<Upload>> {
+        let stage = match self.store(&root) {
+            Ok(store) => match store.upload(&path).await {
+                Ok(upload) => Stage::Open(Box::new(upload)),
+                Err(error) => Stage::Refused(refuse(error)),
+            },
+            Err(denied) => Stage::Refused(denied),
+        };
+        Ok(self.table.push(Upload(stage))?)
+    }
+
+    async fn write(&mut self, upload: Resource<Upload>, data: Vec<u8>) -> StoreResult<()> {
+        let upload = self.table.get_mut(&upload)?;
+        match &mut upload.0 {
+            Stage::Open(open) => match open.write(data.into()).await {
+                Ok(()) => Ok(Ok(())),
+                Err(error) => {
+                    upload.0 = Stage::Ended;
+                    Ok(Err(refuse(error)))
+                }
+            },
+            Stage::Refused(error) => Ok(Err(error.clone())),
+            Stage::Ended => Ok(Err(ended())),
+        }
+    }
+
+    async fn finish(&mut self, upload: Resource<Upload>) -> StoreResult<u64> {
+        let upload = self.table.get_mut(&upload)?;
+        Ok(match std::mem::replace(&mut upload.0, Stage::Ended) {
+            Stage::Open(open) => open.finish().await.map_err(refuse),
+            Stage::Refused(error) => Err(error),
+            Stage::Ended => Err(ended()),
+        })
+    }
+
+    async fn drop(&mut self, upload: Resource<Upload>) -> wasmtime::Result<()> {
+        self.table.delete(upload)?;
+        Ok(())
+    }
+}
+
+fn ended() -> StoreError {
+    StoreError::Denied("the upload has ended: it failed or was finished".into())
+}
+
+/// What a guest gets to know: no path of the host, no credentials.
+fn refuse(error: StorageError) -> StoreError {
+    match error {
+        StorageError::NotFound { .. } => StoreError::NotFound,
+        error if error.is_transient() => {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            StoreError::Unavailable(plain(&format!("{error}{cause}")))
+        }
+        error => StoreError::Denied(plain(&error.to_string())),
+    }
+}

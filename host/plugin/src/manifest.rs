@@ -1,0 +1,136 @@
+//! What a plugin says of itself, and the check of a sink's options against it.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// A plugin's manifest, from its `cdchost:manifest` section or its `describe`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Manifest {
+    /// The plugin's name.
+    pub name: String,
+    /// The plugin's own version.
+    pub version: String,
+    /// What it does, in a sentence or two.
+    #[serde(default)]
+    pub description: String,
+    /// JSON Schema of its options.
+    pub config_schema: Value,
+    /// Names of the options that hold secrets.
+    #[serde(default)]
+    pub secrets: Vec<String>,
+    /// Capabilities that it uses, for the user's eyes.
+    #[serde(default)]
+    pub wants: Vec<String>,
+    /// Version of the state that it writes.
+    #[serde(default)]
+    pub state_version: u32,
+    /// Oldest version of state that it reads.
+    #[serde(default)]
+    pub reads_state_from: u32,
+}
+
+impl Manifest {
+    /// Reads the custom section's JSON.
+    pub(crate) fn from_section(bytes: &[u8]) -> Result<Self, String> {
+        let manifest: Self = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+        manifest.checked()
+    }
+
+    /// Checks what the host relies on. A schema that came as text becomes a value.
+    pub(crate) fn checked(mut self) -> Result<Self, String> {
+        if let Value::String(text) = &self.config_schema {
+            self.config_schema = serde_json::from_str(text).map_err(|e| format!("config-schema is not JSON: {e}"))?;
+        }
+        if self.name.is_empty() || self.version.is_empty() {
+            return Err("name or version is empty".into());
+        }
+        if self.reads_state_from > self.state_version {
+            return Err(format!(
+                "it reads state from version {} on, yet writes version {}",
+                self.reads_state_from, self.state_version
+            ));
+        }
+        jsonschema::validator_for(&self.config_schema).map_err(|e| format!("config-schema: {}", e.masked()))?;
+        Ok(self)
+    }
+
+    /// Everything that is wrong with these options (secrets filled in), one finding a key, without any value.
+    pub(crate) fn check_options(&self, options: &Map<String, Value>) -> Vec<String> {
+        let validator = match jsonschema::validator_for(&self.config_schema) {
+            Ok(validator) => validator,
+            Err(error) => return vec![format!("the plugin's config-schema: {}", error.masked())],
+        };
+        let options = Value::Object(options.clone());
+        validator.iter_errors(&options).flat_map(|error| self.explain(&error)).collect()
+    }
+
+    fn explain(&self, error: &jsonschema::ValidationError<'_>) -> Vec<String> {
+        use jsonschema::error::ValidationErrorKind as Kind;
+        let place = dotted(error.instance_path.as_str());
+        match &error.kind {
+            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => unexpected
+                .iter()
+                .map(|key| format!("unknown option {}{}", join(&place, key), self.nearest(&place, key)))
+                .collect(),
+            Kind::Required { property } => {
+                let key = property.as_str().unwrap_or_default();
+                vec![format!("option {} is missing{}", join(&place, key), self.meaning(&place, key))]
+            }
+            _ => vec![format!("option {place}: {}", error.masked())],
+        }
+    }
+
+    /// ", did you mean ...?" where a known option is spelled nearly so.
+    fn nearest(&self, place: &str, key: &str) -> String {
+        let known = self.properties(place).into_iter().flat_map(|properties| properties.keys());
+        match known.map(|name| (distance(name, key), name)).min() {
+            Some((far, name)) if far <= 1 + key.len() / 4 => format!(", did you mean {name}?"),
+            _ => String::new(),
+        }
+    }
+
+    /// ": what the option means", from the schema.
+    fn meaning(&self, place: &str, key: &str) -> String {
+        let property = self.properties(place).and_then(|properties| properties.get(key));
+        match property.and_then(|p| p.get("description")).and_then(Value::as_str) {
+            Some(text) => format!(": {text}"),
+            None => String::new(),
+        }
+    }
+
+    /// Names of top-level options are known; nested ones are not looked up.
+    fn properties(&self, place: &str) -> Option<&Map<String, Value>> {
+        place.is_empty().then_some(())?;
+        self.config_schema.get("properties")?.as_object()
+    }
+}
+
+/// `/a/b/0` as it stands in TOML: `a.b.0`.
+fn dotted(pointer: &str) -> String {
+    let parts: Vec<_> = pointer.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
+    parts.join(".")
+}
+
+fn join(place: &str, key: &str) -> String {
+    if place.is_empty() { key.into() } else { format!("{place}.{key}") }
+}
+
+/// Edits between two short names (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut above: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.chars().enumerate() {
+        let mut row = vec![i + 1];
+        for (b, pair) in other.iter().zip(above.windows(2)) {
+            let left = row.last().copied().unwrap_or_default();
+            let [corner, up] = pair else { continue };
+            row.push((corner + usize::from(a != *b)).min(up + 1).min(left + 1));
+        }
+        above = row;
+    }
+    above.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! A plugin that was loaded, and the sinks made of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cdchost_config::{ByteSize, Grants, Limits, Secret};
+use cdchost_connector::Sink;
+use cdchost_storage::Store;
+use serde_json::{Map, Value};
+
+use crate::bindings::v0_1::SinkPluginPre;
+use crate::engine::Shared;
+use crate::exports::{Instance, PluginSink, Site};
+use crate::imports::{Grant, GuestState, Place};
+use crate::loader::{Loaded, PluginKind};
+use crate::{Manifest, PluginError};
+
+/// A component, checked and compiled. Cheap to clone.
+#[derive(Clone)]
+pub struct Plugin {
+    shared: Arc<Shared>,
+    pre: SinkPluginPre<GuestState>,
+    path: Arc<Path>,
+    digest: [u8; 32],
+    manifest: Arc<Manifest>,
+}
+
+impl std::fmt::Debug for Plugin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Plugin")
+            .field("path", &self.path)
+            .field("version", &self.manifest.version)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What one sink gets: its identity, its options, its rights, its bounds.
+#[derive(Clone, Debug)]
+pub struct SinkSpec {
+    /// The pipeline's name.
+    pub pipeline: String,
+    /// The sink's id in the pipeline.
+    pub id: String,
+    /// The plugin's own keys of `[[sink]]`.
+    pub options: Map<String, Value>,
+    /// Values of options that came from references.
+    pub secrets: BTreeMap<String, Secret>,
+    /// What it may touch.
+    pub allow: Grants,
+    /// What it may use.
+    pub limits: Limits,
+    /// The roots that `allow.store` names, opened.
+    pub stores: BTreeMap<String, Store>,
+}
+
+impl Plugin {
+    pub(crate) async fn new(shared: Arc<Shared>, loaded: Loaded) -> Result<Self, PluginError> {
+        let Loaded { path, digest, component, manifest } = loaded;
+        let refuse =
+            |error: wasmtime::Error| PluginError::Contract { path: path.clone(), findings: vec![format!("{error:#}")] };
+        let pre = shared.linker.instantiate_pre(&component).and_then(SinkPluginPre::new).map_err(refuse)?;
+        let manifest = match manifest {
+            Some(manifest) => manifest,
+            None => {
+                describe(&shared, &pre).await.map_err(|reason| PluginError::Manifest { path: path.clone(), reason })?
+            }
+        };
+        Ok(Self { shared, pre, path: path.into(), digest, manifest: Arc::new(manifest) })
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> PluginKind {
+        PluginKind::Sink
+    }
+
+    /// What it says of itself.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// SHA-256 of the file as it was read.
+    pub fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+
+    /// A sink of this plugin, after all that can be checked without running it with grants: options against the
+    /// schema, grants against what there is. Touches no target.
+    pub fn sink(&self, spec: SinkSpec) -> Result<Arc<dyn Sink>, PluginError> {
+        let (options, secrets) = self.sort_secrets(&spec);
+        let mut findings = self.manifest.check_options(&filled(&options, &secrets));
+        findings.extend(check_grants(&spec));
+        if !findings.is_empty() {
+            return Err(PluginError::Options { sink: spec.id, findings });
+        }
+        let grant = Grant {
+            config: Value::Object(options).to_string(),
+            secrets,
+            stores: spec.stores.into_iter().filter(|(name, _)| spec.allow.store.contains(name)).collect(),
+            stdout: spec.allow.stdout,
+            limits: spec.limits,
+            pipeline: spec.pipeline,
+            operator: spec.id,
+        };
+        let site = Site::new(Arc::clone(&self.shared), self.pre.clone(), grant, &self.manifest);
+        Ok(Arc::new(PluginSink::new(Arc::new(site), self.digest)))
+    }
+
+    /// Which options are secret is the manifest's to say: the others are told in the open, wherever they came from.
+    fn sort_secrets(&self, spec: &SinkSpec) -> (Map<String, Value>, BTreeMap<String, Secret>) {
+        let mut options = spec.options.clone();
+        let mut secrets = spec.secrets.clone();
+        for name in &self.manifest.secrets {
+            if let Some(Value::String(text)) = options.get(name) {
+                secrets.insert(name.clone(), Secret::new(text.clone()));
+                options.remove(name);
+            }
+        }
+        let open: Vec<_> = secrets.keys().filter(|name| !self.manifest.secrets.contains(name)).cloned().collect();
+        for name in open {
+            if let Some(secret) = secrets.remove(&name) {
+                options.insert(name, Value::String(secret.reveal().into()));
+            }
+        }
+        (options, secrets)
+    }
+}
+
+/// The options as the schema knows them: with the secrets in their places.
+fn filled(options: &Map<String, Value>, secrets: &BTreeMap<String, Secret>) -> Map<String, Value> {
+    let mut filled = options.clone();
+    filled.extend(secrets.iter().map(|(name, secret)| (name.clone(), Value::String(secret.reveal().into()))));
+    filled
+}
+
+fn check_grants(spec: &SinkSpec) -> Vec<String> {
+    let mut findings = Vec::new();
+    if !spec.allow.tcp.is_empty() {
+        findings.push("allow.tcp: plugins have no network access yet".into());
+    }
+    if !spec.allow.http.is_empty() {
+        findings.push("allow.http: plugins have no network access yet".into());
+    }
+    let missing = spec.allow.store.iter().filter(|name| !spec.stores.contains_key(*name));
+    findings.extend(missing.map(|name| format!("allow.store: there is no [storage.{name}]")));
+    findings
+}
+
+/// Asks a component without manifest section, with no grants and little time.
+async fn describe(shared: &Arc<Shared>, pre: &SinkPluginPre<GuestState>) -> Result<Manifest, String> {
+    let limits = Limits {
+        memory: ByteSize(256 << 20),
+        table_elements: 100_000,
+        call_timeout: Duration::from_secs(10),
+        output: ByteSize(4 << 20),
+        handles: 100,
+        log_lines_per_second: 10,
+    };
+    let grant = Grant {
+        pipeline: String::new(),
+        operator: "describe".into(),
+        config: "{}".into(),
+        secrets: BTreeMap::new(),
+        stores: BTreeMap::new(),
+        stdout: false,
+        limits,
+    };
+    let site = Site::nameless(Arc::clone(shared), pre.clone(), grant);
+    let place = Place { subtask: 0, parallelism: 1, generation: 0 };
+    let mut instance = Instance::start(Arc::new(site), place).await.map_err(|e| e.message)?;
+    let manifest = instance.describe().await.map_err(|e| e.message)?;
+    let manifest = Manifest {
+        name: manifest.name,
+        version: manifest.version,
+        description: manifest.description,
+        config_schema: Value::String(manifest.config_schema),
+        secrets: manifest.secrets,
+        wants: manifest.wants,
+        state_version: manifest.state_version,
+        reads_state_from: manifest.reads_state_from,
+    };
+    manifest.checked()
+}
