@@ -1,1 +1,42 @@
-//! (being built)
+//! Write a cdchost sink in Rust: implement [`Sink`], [`Committer`] and [`Writer`], and [`export!`] it.
+//!
+//! Built for `wasm32-wasip2` the crate speaks the plugin contract `cdchost:plugin@0.1.0`; built for the own machine the
+//! same types are plain Rust, and [`harness`] drives a sink through the contract in unit tests.
+#![warn(missing_docs)]
+
+pub mod data;
+mod error;
+#[cfg(target_arch = "wasm32")]
+#[doc(hidden)]
+pub mod guest;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod harness;
+mod manifest;
+pub mod object_store;
+pub mod runtime;
+mod sink;
+
+#[cfg(target_arch = "wasm32")]
+use guest::imports;
+#[cfg(not(target_arch = "wasm32"))]
+use harness::imports;
+
+pub use data::{Batch, Column, Field, LogicalType, Op, ReadPlan, RowMeta, Schema, TableId, Values};
+pub use error::{Blame, ErrorParts, PluginError, Result, Retry, RowRef};
+pub use manifest::{Manifest, config_schema};
+pub use sink::{
+    Abilities, Blob, Capabilities, ColumnPlace, Committable, Committer, Cut, Delivery, Ordering, Outcome, Progress,
+    Recovered, SchemaChange, SchemaChangeRequest, Sink, Writer,
+};
+
+/// Makes the crate a component of the given [`Sink`]. Does nothing on targets other than wasm32.
+#[macro_export]
+macro_rules! export {
+    ($sink:ty) => {
+        #[cfg(target_arch = "wasm32")]
+        const _: () = {
+            type Exported = $crate::guest::Exports<$sink>;
+    $crate::guest::bindings::export_sink!(Exported with_types_in $crate::guest::bindings);
+        };
+    };
+}
