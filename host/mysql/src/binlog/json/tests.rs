@@ -1,0 +1,87 @@
+//! Documents written by an encoder of their own, and what the server prints for them.
+
+use super::*;
+
+fn printed(document: &[u8]) -> Result<String, ValueError> {
+    let mut out = Vec::new();
+    print(document, &mut out)?;
+    Ok(String::from_utf8(out).unwrap())
+}
+
+fn double(value: f64) -> String {
+    let mut out = Vec::new();
+    print_double(value, &mut out);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn scalars_print() {
+    assert_eq!(printed(b"").unwrap(), "null");
+    assert_eq!(printed(&[4, 1]).unwrap(), "true");
+    assert_eq!(printed(&[5, 0xff, 0xff]).unwrap(), "-1");
+    assert_eq!(printed(&[6, 0xff, 0xff]).unwrap(), "65535");
+    assert_eq!(printed(&[10, 255, 255, 255, 255, 255, 255, 255, 255]).unwrap(), "18446744073709551615");
+    assert_eq!(printed(b"\x0c\x09a\"\\\n\x01\xc3\xa4/\x7f").unwrap(), "\"a\\\"\\\\\\n\\u0001ä/\u{7f}\"");
+}
+
+#[test]
+fn doubles_print_as_the_server_prints_them() {
+    let rows = [
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (1.0, "1.0"),
+        (-12.34, "-12.34"),
+        (0.1, "0.1"),
+        (100_000_000_000_000.0, "100000000000000.0"),
+        (999_999_999_999_999.0, "999999999999999.0"),
+        (1e15, "1e15"),
+        (1.5e300, "1.5e300"),
+        (1e-14, "0.00000000000001"),
+        (1.25e-15, "0.00000000000000125"),
+        (1e-16, "1e-16"),
+        (f64::MAX, "1.7976931348623157e308"),
+        (5e-324, "5e-324"),
+    ];
+    for (value, text) in rows {
+        assert_eq!(double(value), text, "{value:e}");
+    }
+}
+
+#[test]
+fn containers_print() {
+    // {"a": [1, null], "b": "x"}
+    let array = [2, 0, 10, 0, 5, 1, 0, 4, 0, 0];
+    let mut object = vec![2, 0, 34, 0, 18, 0, 1, 0, 19, 0, 1, 0, 2, 20, 0, 12, 30, 0];
+    object.extend_from_slice(b"ab");
+    object.extend_from_slice(&array);
+    object.extend_from_slice(b"\x01x\0\0");
+    object.insert(0, 0);
+    assert_eq!(printed(&object).unwrap(), r#"{"a": [1, null], "b": "x"}"#);
+}
+
+#[test]
+fn opaque_values_print() {
+    let packed = ((2015i64 * 13 + 1) << 22 | 15 << 17 | 23 << 12 | 24 << 6 | 25) << 24 | 120;
+    let opaque = |kind: u8, value: &[u8]| {
+        let mut document = vec![15, kind, value.len() as u8];
+        document.extend_from_slice(value);
+        printed(&document).unwrap()
+    };
+    assert_eq!(opaque(12, &packed.to_le_bytes()), "\"2015-01-15 23:24:25.000120\"");
+    assert_eq!(opaque(10, &(((2015i64 * 13 + 1) << 22 | 15 << 17) << 24).to_le_bytes()), "\"2015-01-15\"");
+    assert_eq!(opaque(11, &(-(((25i64 << 12) | 7) << 24)).to_le_bytes()), "\"-25:00:07.000000\"");
+    assert_eq!(opaque(246, &[4, 2, 0x8c, 0x22]), "12.34");
+    assert_eq!(opaque(253, b"abc"), "\"base64:type253:YWJj\"");
+}
+
+#[test]
+fn broken_documents_are_refused() {
+    for bad in
+        [&[0u8, 1, 0][..], &[0, 255, 255, 4, 0], &[3, 1, 0, 0, 0, 8, 0, 0, 0], &[12, 200], &[99], &[11, 0], &[4, 9]]
+    {
+        assert!(printed(bad).is_err(), "{bad:?}");
+    }
+    // An array whose two parts are the array itself: without a limit 2^100 parts.
+    let circle = [2u8, 2, 0, 10, 0, 2, 0, 0, 2, 0, 0];
+    assert!(printed(&circle).is_err());
+}

@@ -1,0 +1,34 @@
+//! A table's columns in memory: what each is on the server, and its values as they are gathered row by row.
+
+mod buffer;
+pub(crate) mod decimal;
+mod kind;
+mod layout;
+pub(crate) mod temporal;
+
+pub(crate) use buffer::Column;
+pub(crate) use kind::{ColumnKind, Labels};
+pub(crate) use layout::{ColumnError, Columns, TableLayout};
+
+/// Why a value cannot be taken. Never holds the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ValueError {
+    /// The bytes end inside the value.
+    #[error("its bytes end too early")]
+    Short,
+    /// A date or time that the server stores but no calendar has.
+    #[error("it is a zero date, or has month or day zero")]
+    ZeroDate,
+    /// Bytes that are not the text they are said to be.
+    #[error("it is no valid UTF-8")]
+    Text,
+    /// NULL in a column that has none.
+    #[error("it is NULL in a column that is NOT NULL")]
+    Null,
+    /// More bytes than a batch can hold.
+    #[error("a batch of its column would pass 2 GiB")]
+    TooLarge,
+    /// Anything else; names the kind of value.
+    #[error("it is no valid {0}")]
+    Malformed(&'static str),
+}

@@ -1,0 +1,163 @@
+//! What a column is on the server, read from its type as the server writes it.
+
+use std::sync::Arc;
+
+use cdchost_model::LogicalType;
+
+#[cfg(test)]
+mod tests;
+
+/// A column's type with all that its values need to be read: from a row of a query and from a row in the log alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ColumnKind {
+    /// TINYINT to BIGINT.
+    Integer { bytes: u8, unsigned: bool },
+    /// FLOAT.
+    Float,
+    /// DOUBLE.
+    Double,
+    /// DECIMAL.
+    Decimal { precision: u8, scale: u8 },
+    /// CHAR, VARCHAR, TEXT and their kin; `max` in characters where the server limits it.
+    Text { max: Option<u32> },
+    /// VARBINARY, BLOB and their kin; `max` in bytes.
+    Bytes { max: Option<u32> },
+    /// BINARY, which the log holds without its trailing zeros.
+    Binary { length: u32 },
+    /// ENUM, with its labels from number 1 on.
+    Enum(Labels),
+    /// SET, with the label of each bit.
+    Set(Labels),
+    /// JSON.
+    Json,
+    /// DATE.
+    Date,
+    /// TIME with digits of fraction.
+    Time { fraction: u8 },
+    /// DATETIME with digits of fraction.
+    Datetime { fraction: u8 },
+    /// TIMESTAMP with digits of fraction.
+    Timestamp { fraction: u8 },
+    /// YEAR.
+    Year,
+}
+
+/// The labels of an ENUM or SET.
+pub(crate) type Labels = Arc<[Box<str>]>;
+
+impl ColumnKind {
+    /// Reads `information_schema.columns.column_type`; none for a type that is not offered.
+    pub(crate) fn parse(native: &str) -> Option<Self> {
+        let name_end = native.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(native.len());
+        let (name, rest) = native.split_at(name_end);
+        let name = name.to_ascii_lowercase();
+        if let "enum" | "set" = name.as_str() {
+            let labels: Labels = parse_labels(rest)?.into();
+            return Some(if name == "enum" { Self::Enum(labels) } else { Self::Set(labels) });
+        }
+        let (sizes, attributes) = parse_sizes(rest)?;
+        let unsigned = attributes.split_ascii_whitespace().any(|word| word == "unsigned" || word == "zerofill");
+        let first = sizes.first().copied();
+        let fraction = u8::try_from(first.unwrap_or(0)).ok().filter(|&digits| digits <= 6);
+        let integer = |bytes| Some(Self::Integer { bytes, unsigned });
+        match name.as_str() {
+            "tinyint" => integer(1),
+            "smallint" => integer(2),
+            "mediumint" => integer(3),
+            "int" => integer(4),
+            "bigint" => integer(8),
+            "float" => Some(Self::Float),
+            "double" => Some(Self::Double),
+            "decimal" => {
+                let precision = u8::try_from(first.unwrap_or(10)).ok().filter(|digits| (1..=65).contains(digits))?;
+                let scale = u8::try_from(sizes.get(1).copied().unwrap_or(0)).ok().filter(|digits| *digits <= 30)?;
+                (scale <= precision).then_some(Self::Decimal { precision, scale })
+            }
+            "char" | "varchar" => Some(Self::Text { max: Some(first.unwrap_or(1)) }),
+            "tinytext" => Some(Self::Text { max: Some(255) }),
+            "text" | "mediumtext" | "longtext" => Some(Self::Text { max: None }),
+            "binary" => Some(Self::Binary { length: first.unwrap_or(1) }),
+            "varbinary" => Some(Self::Bytes { max: first }),
+            "tinyblob" => Some(Self::Bytes { max: Some(255) }),
+            "blob" | "mediumblob" | "longblob" => Some(Self::Bytes { max: None }),
+            "json" => Some(Self::Json),
+            "date" => Some(Self::Date),
+            "time" => Some(Self::Time { fraction: fraction? }),
+            "datetime" => Some(Self::Datetime { fraction: fraction? }),
+            "timestamp" => Some(Self::Timestamp { fraction: fraction? }),
+            "year" => Some(Self::Year),
+            _ => None,
+        }
+    }
+
+    /// What its values mean outside of the server.
+    pub(crate) fn logical(&self) -> LogicalType {
+        match *self {
+            Self::Integer { bytes: 1, unsigned: false } => LogicalType::Int8,
+            Self::Integer { bytes: 1, unsigned: true } => LogicalType::Uint8,
+            Self::Integer { bytes: 2, unsigned: false } => LogicalType::Int16,
+            Self::Integer { bytes: 2, unsigned: true } | Self::Year => LogicalType::Uint16,
+            Self::Integer { bytes: 3 | 4, unsigned: false } => LogicalType::Int32,
+            Self::Integer { bytes: 3 | 4, unsigned: true } => LogicalType::Uint32,
+            Self::Integer { unsigned: false, .. } => LogicalType::Int64,
+            Self::Integer { unsigned: true, .. } => LogicalType::Uint64,
+            Self::Float => LogicalType::Float32,
+            Self::Double => LogicalType::Float64,
+            Self::Decimal { precision, scale } => {
+                LogicalType::Decimal { precision, scale: i8::try_from(scale).expect("a scale is 30 at most") }
+            }
+            Self::Text { max } => LogicalType::Text { max },
+            Self::Enum(_) | Self::Set(_) => LogicalType::Text { max: None },
+            Self::Bytes { max } => LogicalType::Bytes { max },
+            Self::Binary { length } => LogicalType::Bytes { max: Some(length) },
+            Self::Json => LogicalType::Json,
+            Self::Date => LogicalType::Date,
+            Self::Time { fraction } => LogicalType::Time { fraction },
+            Self::Datetime { fraction } => LogicalType::Timestamp { fraction },
+            Self::Timestamp { fraction } => LogicalType::TimestampUtc { fraction },
+        }
+    }
+
+    /// Whether its values are text in a character set of the column's own.
+    pub(crate) fn has_charset(&self) -> bool {
+        matches!(self, Self::Text { .. } | Self::Enum(_) | Self::Set(_))
+    }
+}
+
+/// `(10,2) unsigned zerofill` as sizes and the rest.
+fn parse_sizes(rest: &str) -> Option<(Vec<u32>, &str)> {
+    let Some(inner) = rest.trim_start().strip_prefix('(') else {
+        return Some((Vec::new(), rest));
+    };
+    let (sizes, attributes) = inner.split_once(')')?;
+    let sizes = sizes.split(',').map(|size| size.trim().parse().ok()).collect::<Option<Vec<u32>>>()?;
+    Some((sizes, attributes))
+}
+
+/// `('a','it''s')` as labels. The server doubles quotes inside of labels and writes all else as it is.
+fn parse_labels(rest: &str) -> Option<Vec<Box<str>>> {
+    let mut chars = rest.trim().strip_prefix('(')?.chars().peekable();
+    let mut labels = Vec::new();
+    loop {
+        if chars.next()? != '\'' {
+            return None;
+        }
+        let mut label = String::new();
+        loop {
+            match chars.next()? {
+                '\'' if chars.peek() == Some(&'\'') => {
+                    chars.next();
+                    label.push('\'');
+                }
+                '\'' => break,
+                other => label.push(other),
+            }
+        }
+        labels.push(label.into());
+        match chars.next()? {
+            ',' => {}
+            ')' => return Some(labels),
+            _ => return None,
+        }
+    }
+}

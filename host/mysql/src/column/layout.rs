@@ -1,0 +1,98 @@
+//! A table's schema with its columns' kinds, and rows of it on their way to an Arrow batch.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use cdchost_model::TableSchema;
+
+use super::{Column, ColumnKind, ValueError};
+
+/// A table as this source reads it.
+#[derive(Debug)]
+pub(crate) struct TableLayout {
+    /// As everyone else knows it.
+    pub(crate) schema: Arc<TableSchema>,
+    /// One a column.
+    pub(crate) kinds: Vec<ColumnKind>,
+    arrow: SchemaRef,
+}
+
+/// A value that cannot be taken, and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ColumnError {
+    /// Place of the column.
+    pub(crate) column: usize,
+    /// What is wrong.
+    pub(crate) error: ValueError,
+}
+
+/// Rows of one table, column by column.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    columns: Vec<Column>,
+    arrow: SchemaRef,
+}
+
+impl TableLayout {
+    /// Reads the kinds out of the schema's native types; the error names the first column whose type is not offered.
+    pub(crate) fn new(schema: Arc<TableSchema>) -> Result<Self, String> {
+        let kinds = schema
+            .fields
+            .iter()
+            .map(|field| ColumnKind::parse(&field.native_type).ok_or_else(|| field.name.clone()))
+            .collect::<Result<_, _>>()?;
+        let arrow = schema.arrow();
+        Ok(Self { schema, kinds, arrow })
+    }
+
+    /// Empty columns for its rows.
+    pub(crate) fn columns(&self) -> Columns {
+        let columns = self.arrow.fields().iter().map(|field| Column::new(field.data_type().clone())).collect();
+        Columns { columns, arrow: Arc::clone(&self.arrow) }
+    }
+
+    /// Places of the key's columns.
+    pub(crate) fn key(&self) -> impl Iterator<Item = usize> + '_ {
+        self.schema.primary_key.iter().map(|&place| place as usize)
+    }
+}
+
+impl Columns {
+    /// The columns, to append to. All must get the same number of values.
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [Column] {
+        &mut self.columns
+    }
+
+    /// One of them.
+    pub(crate) fn column(&self, place: usize) -> &Column {
+        &self.columns[place]
+    }
+
+    /// Rows that all columns have; one that broke off in the middle does not count.
+    pub(crate) fn rows(&self) -> usize {
+        self.columns.last().map_or(0, Column::len)
+    }
+
+    /// Bytes that the values take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.columns.iter().map(Column::bytes).sum()
+    }
+
+    /// Takes back all from row `length` on.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        for column in &mut self.columns {
+            column.truncate(length);
+        }
+    }
+
+    /// The batch of all rows; the columns are empty afterwards.
+    pub(crate) fn finish(&mut self) -> Result<RecordBatch, ColumnError> {
+        let mut arrays = Vec::with_capacity(self.columns.len());
+        for (place, column) in self.columns.iter_mut().enumerate() {
+            arrays.push(column.finish().map_err(|(_, error)| ColumnError { column: place, error })?);
+        }
+        Ok(RecordBatch::try_new(Arc::clone(&self.arrow), arrays)
+            .expect("columns are made by the schema and of one length"))
+    }
+}

@@ -1,0 +1,6 @@
+//! What a statement in the log does to captured tables.
+
+mod judge;
+mod lex;
+
+pub(crate) use judge::{Captured, Judgement, Statement, judge};

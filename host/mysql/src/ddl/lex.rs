@@ -1,0 +1,207 @@
+//! Statements as tokens: comments gone, names unquoted, literals recognised so that they can be masked.
+
+/// How the session that wrote a statement read quotes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Quoting {
+    /// `"…"` is a name, not a text.
+    pub(crate) ansi: bool,
+    /// A backslash in a text is only a backslash.
+    pub(crate) plain_backslash: bool,
+}
+
+/// A piece of a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Token<'a> {
+    /// A keyword or a name without quotes, or a number.
+    Word(&'a str),
+    /// A name in quotes, without them.
+    Name(String),
+    /// A text or a number's literal; its value is of no interest.
+    Literal,
+    /// Any other character.
+    Mark(char),
+}
+
+/// Texts longer than this are cut where they are shown.
+const SHOWN_CHARS_MAX: usize = 600;
+
+/// The tokens of a statement. Nothing is refused: an open quote ends with the text. What a version comment holds is
+/// part of the statement, since the server that wrote it ran it.
+pub(crate) fn tokens(text: &str, quoting: Quoting) -> Vec<Token<'_>> {
+    Lexer { text, at: 0, quoting, in_version_comment: false }.map(|(token, _)| token).collect()
+}
+
+/// The statement with its literals replaced by `?`, cut where it is long.
+pub(crate) fn masked(text: &str, quoting: Quoting) -> String {
+    let mut out = String::new();
+    let mut shown = 0;
+    for (token, end) in (Lexer { text, at: 0, quoting, in_version_comment: false }) {
+        if out.len() > SHOWN_CHARS_MAX {
+            out.push('…');
+            return out;
+        }
+        let start = end.start;
+        if start > shown && !out.is_empty() {
+            out.push(' ');
+        }
+        shown = end.end;
+        match token {
+            Token::Literal => out.push('?'),
+            Token::Word(word) if word.starts_with(|c: char| c.is_ascii_digit()) => out.push('?'),
+            _ => out.push_str(&text[start..end.end]),
+        }
+    }
+    out
+}
+
+struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    quoting: Quoting,
+    in_version_comment: bool,
+}
+
+impl<'a> Iterator for Lexer<'a> {
+    type Item = (Token<'a>, std::ops::Range<usize>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.skip_blanks();
+        let start = self.at;
+        let first = self.rest().chars().next()?;
+        let token = match first {
+            '`' => Token::Name(self.quoted('`', true)),
+            '"' if self.quoting.ansi => Token::Name(self.quoted('"', true)),
+            '\'' | '"' => {
+                self.quoted(first, self.quoting.plain_backslash);
+                Token::Literal
+            }
+            c if is_word(c) => {
+                let end = self.rest().find(|c: char| !is_word(c)).unwrap_or(self.rest().len());
+                self.at += end;
+                let word = &self.text[start..self.at];
+                // x'…', b'…', n'…', _utf8mb4'…'
+                if self.rest().starts_with('\'') && introduces(word) {
+                    self.quoted('\'', self.quoting.plain_backslash);
+                    Token::Literal
+                } else {
+                    Token::Word(word)
+                }
+            }
+            c => {
+                self.at += c.len_utf8();
+                Token::Mark(c)
+            }
+        };
+        Some((token, start..self.at))
+    }
+}
+
+impl<'a> Lexer<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    /// Skips blanks and comments; enters version comments.
+    fn skip_blanks(&mut self) {
+        loop {
+            let rest = self.rest();
+            if let Some(first) = rest.chars().next().filter(|c| c.is_whitespace() || *c == '\0') {
+                self.at += first.len_utf8();
+            } else if self.in_version_comment && rest.starts_with("*/") {
+                self.in_version_comment = false;
+                self.at += 2;
+            } else if let Some(inner) = rest.strip_prefix("/*!").or_else(|| rest.strip_prefix("/*M!")) {
+                let digits = inner.find(|c: char| !c.is_ascii_digit()).unwrap_or(inner.len());
+                self.in_version_comment = true;
+                self.at += rest.len() - inner.len() + digits;
+            } else if rest.starts_with("/*") {
+                self.at += rest[2..].find("*/").map_or(rest.len(), |end| end + 4);
+            } else if rest.starts_with('#') || is_dash_comment(rest) {
+                self.at += rest.find('\n').map_or(rest.len(), |end| end + 1);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Reads from an opening quote to behind the closing one; a doubled quote stands for itself.
+    fn quoted(&mut self, quote: char, plain_backslash: bool) -> String {
+        let mut value = String::new();
+        let mut chars = self.rest().char_indices().skip(1).peekable();
+        let mut end = self.rest().len();
+        while let Some((at, c)) = chars.next() {
+            if c == '\\' && !plain_backslash {
+                chars.next();
+            } else if c == quote {
+                if chars.peek().is_some_and(|&(_, next)| next == quote) {
+                    chars.next();
+                    value.push(quote);
+                } else {
+                    end = at + quote.len_utf8();
+                    break;
+                }
+            } else {
+                value.push(c);
+            }
+        }
+        self.at += end;
+        value
+    }
+}
+
+/// Characters of names that need no quotes; the server takes all beyond ASCII too.
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '$' || (!c.is_ascii() && !c.is_whitespace())
+}
+
+/// `--` begins a comment only before a blank or the end.
+fn is_dash_comment(rest: &str) -> bool {
+    rest.strip_prefix("--").is_some_and(|rest| rest.chars().next().is_none_or(|c| c.is_whitespace() || c.is_control()))
+}
+
+fn introduces(word: &str) -> bool {
+    word.starts_with('_') || matches!(word, "x" | "X" | "b" | "B" | "n" | "N")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let mut out = String::new();
+        for token in tokens(text, Quoting::default()) {
+            match token {
+                Token::Word(word) => out.push_str(word),
+                Token::Name(name) => out.push_str(&format!("<{name}>")),
+                Token::Literal => out.push('?'),
+                Token::Mark(mark) => out.push(mark),
+            }
+            out.push(' ');
+        }
+        out.trim_end().to_owned()
+    }
+
+    #[test]
+    fn tokens_are_found() {
+        let rows = [
+            ("ALTER/**/TABLE `a``b`.c ADD x INT", "ALTER TABLE <a`b> . c ADD x INT"),
+            ("drop /*!40005 TEMPORARY */ table t -- x\n, u # y", "drop TEMPORARY table t , u"),
+            (r"SELECT 'it''s \' `x`', x'00', _utf8'é'", "SELECT ? , ? , ?"),
+            ("a--b", "a - - b"),
+            ("größe 'open", "größe ?"),
+            ("/* open", ""),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+        let ansi = Quoting { ansi: true, plain_backslash: true };
+        assert_eq!(tokens(r#""a" '\'"#, ansi), [Token::Name("a".into()), Token::Literal]);
+    }
+
+    #[test]
+    fn literals_are_masked() {
+        let text = "ALTER TABLE t  ADD c INT DEFAULT 42 COMMENT 'secret' /* hidden */, DROP d";
+        assert_eq!(masked(text, Quoting::default()), "ALTER TABLE t ADD c INT DEFAULT ? COMMENT ? , DROP d");
+        assert!(masked(&"x ".repeat(10_000), Quoting::default()).len() < 700);
+    }
+}
