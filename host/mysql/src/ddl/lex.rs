@@ -114,8 +114,8 @@ impl<'a> Lexer<'a> {
                 let digits = inner.find(|c: char| !c.is_ascii_digit()).unwrap_or(inner.len());
                 self.in_version_comment = true;
                 self.at += rest.len() - inner.len() + digits;
-            } else if rest.starts_with("/*") {
-                self.at += rest[2..].find("*/").map_or(rest.len(), |end| end + 4);
+            } else if let Some(inner) = rest.strip_prefix("/*") {
+                self.at += inner.find("*/").map_or(rest.len(), |end| end + 4);
             } else if rest.starts_with('#') || is_dash_comment(rest) {
                 self.at += rest.find('\n').map_or(rest.len(), |end| end + 1);
             } else {
