@@ -2,8 +2,11 @@
 #![warn(missing_docs)]
 
 mod checkpoint;
+mod finding;
 mod limits;
+mod load;
 mod pipeline;
+mod reference;
 mod secret;
 mod sink;
 mod source;
@@ -11,8 +14,11 @@ mod tables;
 mod units;
 
 pub use checkpoint::CheckpointConfig;
+pub use finding::{Finding, Place, Places, Severity, nearest};
 pub use limits::{Grants, Limits};
+pub use load::{Input, Loaded, Lookup, Refused, load};
 pub use pipeline::{Guarantee, PipelineConfig, RestartConfig, StorageConfig};
+pub use reference::{page as reference_page, schema as json_schema, unknown_option};
 pub use secret::Secret;
 pub use sink::SinkConfig;
 pub use source::{ChunkConfig, MysqlConfig, StartupMode, TlsConfig, TlsMode, Watermark};

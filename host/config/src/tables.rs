@@ -87,7 +87,7 @@ impl Pattern {
             Some(rest) => (true, rest),
             None => (false, text),
         };
-        let (database, table) = split(body).map_err(|make| make(text.to_owned()))?;
+        let (database, table) = split(text, body)?;
         if database.is_empty() || table.is_empty() {
             return Err(TablePatternError::EmptyPart(text.to_owned()));
         }
@@ -107,15 +107,15 @@ fn compile(pattern: &str, part: &str) -> Result<Regex, TablePatternError> {
 
 /// Parts a pattern at the dot between its names: a dot that is not escaped, not inside brackets, and not repeated by
 /// what follows it. Where every dot is repeated, as in `sales.*`, the last one parts.
-fn split(body: &str) -> Result<(&str, &str), fn(String) -> TablePatternError> {
+fn split<'a>(pattern: &str, body: &'a str) -> Result<(&'a str, &'a str), TablePatternError> {
     let dots = plain_dots(body);
     let repeated = |at: &usize| matches!(body.as_bytes().get(at + 1), Some(b'*' | b'+' | b'?' | b'{'));
     let single: Vec<usize> = dots.iter().copied().filter(|at| !repeated(at)).collect();
     let at = match (single.as_slice(), dots.last()) {
         ([at], _) => *at,
         ([], Some(last)) => *last,
-        ([], None) => return Err(TablePatternError::NoDot),
-        _ => return Err(TablePatternError::ManyDots),
+        ([], None) => return Err(TablePatternError::NoDot(pattern.to_owned())),
+        _ => return Err(TablePatternError::ManyDots(pattern.to_owned())),
     };
     let (database, rest) = body.split_at(at);
     Ok((database, &rest[1..]))

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// A number of bytes, written as `"64MiB"`, `"2MB"`, `"512"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ByteSize(pub u64);
 
 const SIZES: [(&str, u64); 8] = [

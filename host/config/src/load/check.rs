@@ -1,0 +1,243 @@
+//! What must hold between the values of a file.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+
+use super::node::{Node, Text};
+use super::reader::Reader;
+use super::words;
+use crate::finding::nearest;
+use crate::{PipelineConfig, TablePatterns, TlsMode};
+
+/// Checks everything, in the order of the sections.
+pub(super) fn all(reader: &mut Reader<'_>, file: &Node<'_>, config: &PipelineConfig) {
+    if let Some(head) = file.table("pipeline") {
+        restart(reader, head);
+    }
+    if let Some(node) = file.table("source") {
+        source(reader, node, config);
+    }
+    sinks(reader, file, config);
+    let roots = storage(reader, file, config);
+    if let Some(node) = file.table("checkpoint") {
+        checkpoint(reader, node, &roots);
+    }
+}
+
+fn restart(reader: &mut Reader<'_>, head: &Node<'_>) {
+    let Some(node) = head.table("restart") else { return };
+    if node.duration("backoff") > node.duration("backoff-max") {
+        let place = reader.places.find("pipeline.restart.backoff");
+        let message = "`backoff` in [pipeline.restart] is longer than `backoff-max`";
+        reader.findings.push(crate::Finding::error(message, "make one of the two fit").at(place));
+    }
+}
+
+fn source(reader: &mut Reader<'_>, node: &Node<'_>, config: &PipelineConfig) {
+    if let [_, second, ..] = node.texts("hosts") {
+        let message = "`hosts` in [source] names more than one server, which is not offered yet".to_owned();
+        reader.error(&second.span, message, "name one; failover between servers is not offered yet");
+    }
+    patterns(reader, node.texts("tables"));
+    if node.text("password").is_some_and(|password| !password.referred && !password.text.is_empty()) {
+        let place = reader.places.find("source.password");
+        let instruction = "write `${VARIABLE}` or `${file:/path}`, so that it is not in the file";
+        reader.warning(place, "the password in [source] stands in the file itself", instruction);
+    }
+    if let Some(node) = node.table("tls") {
+        tls(reader, node, config);
+    }
+}
+
+fn tls(reader: &mut Reader<'_>, node: &Node<'_>, config: &PipelineConfig) {
+    let tls = &config.source.tls;
+    let mut refuse = |key: &str, message: &str, instruction: &str| {
+        let place = reader.places.find(&format!("{}.{key}", node.path));
+        reader.findings.push(crate::Finding::error(message, instruction).at(place));
+    };
+    match (&tls.cert, &tls.key) {
+        (Some(_), None) => refuse("cert", "`cert` in [source.tls] has no `key`", "give both or none"),
+        (None, Some(_)) => refuse("key", "`key` in [source.tls] has no `cert`", "give both or none"),
+        _ => {}
+    }
+    let verifies = matches!(tls.mode, None | Some(TlsMode::VerifyCa | TlsMode::VerifyIdentity));
+    if tls.ca.is_some() && !verifies {
+        let message = "`ca` in [source.tls] is not used by this `mode`";
+        refuse("ca", message, "write mode = \"verify-ca\" or \"verify-identity\", or take `ca` out");
+    }
+    if tls.cert.is_some() && tls.mode == Some(TlsMode::Disabled) {
+        let message = "`cert` in [source.tls] is not used with mode = \"disabled\"";
+        refuse("cert", message, "choose another `mode`, or take `cert` and `key` out");
+    }
+    let remote = config.source.hosts.iter().any(|host| !is_loopback(host));
+    if remote && matches!(tls.mode, Some(TlsMode::Disabled | TlsMode::Preferred | TlsMode::Required)) {
+        let place = reader.places.find("source.tls.mode");
+        let instruction = "choose \"verify-ca\" or \"verify-identity\" where the network is not your own";
+        reader.warning(place, "this `mode` in [source.tls] does not check whom it talks to", instruction);
+    }
+}
+
+fn is_loopback(host_and_port: &str) -> bool {
+    let host = host_and_port.rsplit_once(':').map_or(host_and_port, |(host, _)| host);
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn patterns(reader: &mut Reader<'_>, texts: &[Text]) {
+    let mut includes = texts.is_empty();
+    for text in texts {
+        match TablePatterns::parse(&[&text.text]) {
+            Ok(pattern) => includes |= pattern.can_match(),
+            Err(error) => {
+                includes = true;
+                let message = if text.referred {
+                    "the table pattern of a reference cannot be read".to_owned()
+                } else {
+                    error.to_string()
+                };
+                reader.error(&text.span, message, error.instruction());
+            }
+        }
+    }
+    if let (false, Some(first)) = (includes, texts.first()) {
+        let message = "every table pattern here excludes, so that no table can match".to_owned();
+        reader.error(&first.span, message, "add one without `!`, such as `database.*`");
+    }
+}
+
+fn sinks(reader: &mut Reader<'_>, file: &Node<'_>, config: &PipelineConfig) {
+    let mut seen = BTreeMap::new();
+    for (node, sink) in file.tables("sink").iter().zip(&config.sinks) {
+        patterns(reader, node.texts("tables"));
+        if !sink.id.is_empty() && seen.insert(&sink.id, ()).is_some() {
+            let place = reader.places.find(&format!("{}.id", node.path));
+            let message = format!("two sinks have the id `{}`", sink.id);
+            let instruction = "give each its own `id`; without one it is the plugin's name";
+            reader.findings.push(crate::Finding::error(message, instruction).at(place));
+        }
+        for grant in node.table("allow").map(|allow| allow.texts("store")).unwrap_or_default() {
+            grant_exists(reader, grant, config);
+        }
+    }
+}
+
+fn grant_exists(reader: &mut Reader<'_>, grant: &Text, config: &PipelineConfig) {
+    // One that stands there and is wrong has its own finding.
+    if reader.places.holds(&format!("storage.{}", grant.text)) {
+        return;
+    }
+    let name = words::shown(&grant.text);
+    let instruction = match nearest(&grant.text, config.storage.keys().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("add [storage.{name}] with its `url`"),
+    };
+    reader.error(&grant.span, format!("`allow.store` names the storage `{name}`, which is not there"), instruction);
+}
+
+fn storage(reader: &mut Reader<'_>, file: &Node<'_>, config: &PipelineConfig) -> BTreeMap<String, PathBuf> {
+    let mut roots = BTreeMap::new();
+    for (name, node) in file.named("storage") {
+        let Some(url) = node.text("url") else { continue };
+        match local_path(&url.text) {
+            Ok(path) => {
+                roots.insert(name.clone(), path);
+            }
+            Err(problem) => refuse_url(reader, "`url` in [storage.NAME]", url, &problem),
+        }
+        let granted = config.sinks.iter().any(|sink| sink.allow.store.contains(name));
+        if !granted && !config.checkpoint.store.starts_with(&format!("storage:{name}/")) {
+            let place = reader.places.find(&node.path);
+            let message = format!("storage `{name}` is granted to no sink");
+            reader.warning(place, &message, "add it to `allow.store` of the sink that writes there, or take it out");
+        }
+    }
+    roots
+}
+
+fn checkpoint(reader: &mut Reader<'_>, node: &Node<'_>, roots: &BTreeMap<String, PathBuf>) {
+    let Some(store) = node.text("store") else { return };
+    let folder = match store.text.strip_prefix("storage:") {
+        Some(rest) => {
+            let (name, inside) = rest.split_once('/').unwrap_or((rest, ""));
+            match roots.get(name) {
+                Some(root) if is_plain(inside) => root.join(inside),
+                Some(_) => return refuse_store(reader, &store.span, "names no folder inside the storage"),
+                None => return refuse_store(reader, &store.span, "names a storage that is not there"),
+            }
+        }
+        None => match local_path(&store.text) {
+            Ok(path) => path,
+            Err(problem) => return refuse_url(reader, "`store` in [checkpoint]", store, &problem),
+        },
+    };
+    if let Some((name, _)) = roots.iter().find(|(_, root)| folder.starts_with(root) || root.starts_with(&folder)) {
+        let message = format!("the checkpoint store and storage `{name}` lie in one another");
+        let instruction = "keep them apart: a plugin may write to a storage, and never to checkpoints";
+        reader.error(&store.span, message, instruction);
+    }
+}
+
+fn refuse_store(reader: &mut Reader<'_>, span: &Range<usize>, problem: &str) {
+    let instruction = "write `file:///absolute/path`, or `storage:NAME/path` with the name of a [storage.NAME]";
+    reader.error(span, format!("`store` in [checkpoint] {problem}"), instruction);
+}
+
+fn refuse_url(reader: &mut Reader<'_>, key: &str, url: &Text, problem: &str) {
+    reader.error(&url.span, format!("{key} {problem}"), "write `file:///absolute/path`");
+}
+
+/// The folder of a `file:///` URL.
+pub(super) fn local_path(url: &str) -> Result<PathBuf, String> {
+    let Some(path) = url.strip_prefix("file://") else {
+        let scheme = url.split_once("://").map(|(scheme, _)| scheme);
+        return Err(match scheme {
+            Some(scheme @ ("s3" | "gs" | "az" | "hdfs" | "http" | "https")) => {
+                format!("is of kind {scheme}://, which is not offered yet")
+            }
+            _ => "is not a file:/// URL".to_owned(),
+        });
+    };
+    if !path.starts_with('/') {
+        return Err("is not absolute".to_owned());
+    }
+    if path.contains(['%', '?', '#', '\0']) {
+        return Err("holds one of `%`, `?`, `#`, which a folder here may not".to_owned());
+    }
+    match is_plain(path.trim_matches('/')) {
+        true => Ok(PathBuf::from(path)),
+        false => Err("is not a plain path to a folder".to_owned()),
+    }
+}
+
+/// Whether a path only goes down.
+fn is_plain(path: &str) -> bool {
+    !path.is_empty()
+        && !path.split('/').any(|part| part == ".")
+        && Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_absolute_plain_folders_are_roots() {
+        assert_eq!(local_path("file:///var/lib/x").unwrap(), Path::new("/var/lib/x"));
+        for url in
+            ["file:///", "file://host/x", "file:/x", "/x", "file:///a/../b", "file:///a/./b", "file:///a%20b", "s3://b"]
+        {
+            assert!(local_path(url).is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn loopback_is_told_from_the_rest() {
+        for host in ["localhost:1", "127.0.0.1:1", "127.1.2.3:1", "[::1]:1"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in ["db:1", "10.0.0.1:1", "[fe80::1]:1"] {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+}

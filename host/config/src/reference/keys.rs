@@ -1,0 +1,376 @@
+//! Every key of pipeline.toml, once: the loader, the reference page and the JSON Schema are all made from this table.
+
+use std::time::Duration;
+
+/// A table of the file.
+#[derive(Debug)]
+pub(crate) struct Section {
+    /// As the user writes it, e.g. `[checkpoint]`.
+    pub(crate) name: &'static str,
+    /// What it is for.
+    pub(crate) about: &'static str,
+    /// Its keys.
+    pub(crate) keys: &'static [Key],
+    /// What becomes of other keys.
+    pub(crate) others: Others,
+    /// Keys that are known and cannot be used yet, with what to do instead.
+    pub(crate) not_offered: &'static [(&'static str, &'static str)],
+}
+
+/// What becomes of keys that the host does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Others {
+    /// They are refused.
+    Refused,
+    /// They are the plugin's own options.
+    Plugin,
+}
+
+/// One key.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) absent: Absent,
+    pub(crate) about: &'static str,
+}
+
+/// What happens without the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// The file is refused.
+    Required,
+    /// This value counts, written as in the file.
+    Default(&'static str),
+    /// Nothing, or what the words say.
+    Means(&'static str),
+}
+
+/// What a key holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    /// Any text that is not empty.
+    Text,
+    /// A text that is never shown.
+    Secret,
+    /// A name that enters state and target names.
+    Name,
+    /// 64 hexadecimal digits.
+    Digest,
+    /// A path; relative to the folder of the pipeline file.
+    Path,
+    /// `true` or `false`.
+    Flag,
+    /// A whole number in a range.
+    Count { min: u64, max: u64 },
+    /// A duration in a range.
+    Duration { min: Duration, max: Duration },
+    /// A size in a range.
+    Size { min: u64, max: u64 },
+    /// One of some words, and words that are known and cannot be used yet.
+    Choice { words: &'static [&'static str], not_offered: &'static [&'static str] },
+    /// A list of texts that are not empty.
+    Texts,
+    /// A table.
+    Table(&'static Section),
+    /// A list of tables (`[[…]]`).
+    Tables(&'static Section),
+    /// Tables with names of the user's choice (`[storage.NAME]`).
+    Named(&'static Section),
+}
+
+const fn required(name: &'static str, kind: Kind, about: &'static str) -> Key {
+    Key { name, kind, absent: Absent::Required, about }
+}
+
+const fn default(name: &'static str, kind: Kind, value: &'static str, about: &'static str) -> Key {
+    Key { name, kind, absent: Absent::Default(value), about }
+}
+
+const fn optional(name: &'static str, kind: Kind, means: &'static str, about: &'static str) -> Key {
+    Key { name, kind, absent: Absent::Means(means), about }
+}
+
+const fn closed(name: &'static str, about: &'static str, keys: &'static [Key]) -> Section {
+    Section { name, about, keys, others: Others::Refused, not_offered: &[] }
+}
+
+const fn seconds(min: u64, max: u64) -> Kind {
+    Kind::Duration { min: Duration::from_secs(min), max: Duration::from_secs(max) }
+}
+
+const DAY: u64 = 86_400;
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// The whole file.
+pub(crate) static FILE: Section = Section {
+    name: "pipeline.toml",
+    about: "One pipeline: a source, its sinks, and where its checkpoints lie.",
+    keys: &[
+        required("pipeline", Kind::Table(&PIPELINE), "The pipeline as a whole."),
+        required("source", Kind::Table(&SOURCE), "Where the changes come from."),
+        required("sink", Kind::Tables(&SINK), "Where they go. Every sink gets the same stream."),
+        optional("storage", Kind::Named(&STORAGE), "no roots", "Roots that plugins may be granted by name."),
+        required("checkpoint", Kind::Table(&CHECKPOINT), "When and where checkpoints are made."),
+    ],
+    others: Others::Refused,
+    not_offered: &[
+        ("transform", "transforms are not offered yet: take the section out, and change rows behind the sink"),
+        ("route", "routes are not offered yet: take the section out; each table goes to a target of its own name"),
+    ],
+};
+
+static PIPELINE: Section = Section {
+    name: "[pipeline]",
+    about: "The pipeline as a whole.",
+    keys: &[
+        required("name", Kind::Name, "Its stable name; enters the names of state and of things in targets."),
+        default("parallelism", Kind::Count { min: 1, max: 128 }, "1", "Writers of each sink."),
+        default(
+            "guarantee",
+            Kind::Choice { words: &["exactly-once", "at-least-once"], not_offered: &[] },
+            "exactly-once",
+            "What must hold end to end. A sink that cannot hold it is refused at the start.",
+        ),
+        optional("restart", Kind::Table(&RESTART), "the defaults", "How often the pipeline restarts by itself."),
+    ],
+    others: Others::Refused,
+    not_offered: &[(
+        "schema-change",
+        "take the key out: a change of a captured table's columns stops the pipeline with statement and position",
+    )],
+};
+
+static RESTART: Section = closed(
+    "[pipeline.restart]",
+    "How often the pipeline restarts by itself after a failure, before it stops for good.",
+    &[
+        default("budget", Kind::Count { min: 0, max: 1_000_000 }, "10", "Restarts within `window` at most."),
+        default("window", seconds(1, 30 * DAY), "10m", "The time that `budget` counts for."),
+        default(
+            "backoff",
+            Kind::Duration { min: Duration::from_millis(1), max: Duration::from_secs(DAY) },
+            "200ms",
+            "First pause; doubles up to `backoff-max`.",
+        ),
+        default("backoff-max", seconds(1, DAY), "30s", "Longest pause."),
+    ],
+);
+
+static SOURCE: Section = Section {
+    name: "[source]",
+    about: "A MySQL server whose tables are captured: read once, then followed through its binlog.",
+    keys: &[
+        required("type", Kind::Choice { words: &["mysql"], not_offered: &["mariadb"] }, "Kind of the server."),
+        required("hosts", Kind::Texts, "`host:port` of the server; the port is 3306 if not given."),
+        required(
+            "username",
+            Kind::Text,
+            "Account; needs SELECT on the tables, REPLICATION SLAVE and REPLICATION CLIENT.",
+        ),
+        required("password", Kind::Secret, "Its password; best as `${VARIABLE}` or `${file:/path}`."),
+        required(
+            "tables",
+            Kind::Texts,
+            "Tables to capture: `database.table`, each part a regular expression, `*` for all; a leading `!` excludes.",
+        ),
+        optional("startup", Kind::Table(&STARTUP), "the defaults", "Where a pipeline without checkpoint begins."),
+        optional(
+            "server-id",
+            Kind::Count { min: 1, max: 4_294_967_295 },
+            "one drawn at random",
+            "The id that this replica shows to the server; no other replica may have it.",
+        ),
+        optional("tls", Kind::Table(&TLS), "the defaults", "Encryption of the connections."),
+        optional("chunk", Kind::Table(&CHUNK), "the defaults", "How tables are read."),
+        default(
+            "watermark",
+            Kind::Choice { words: &["gtid"], not_offered: &["lock", "lag"] },
+            "gtid",
+            "How a read is placed in the log; `gtid` needs a server with gtid_mode = ON.",
+        ),
+        default("heartbeat", seconds(1, 3600), "5s", "The log's connection counts as lost after three of these."),
+        default("connect-timeout", seconds(1, 600), "10s", "Time to connect and log in."),
+        default(
+            "reconnect-timeout",
+            seconds(1, 30 * DAY),
+            "5m",
+            "How long lost connections are tried again before the pipeline gives up.",
+        ),
+        optional("transaction", Kind::Table(&TRANSACTION), "the defaults", "How transactions are held."),
+    ],
+    others: Others::Refused,
+    not_offered: &[
+        ("failover", "failover between servers is not offered yet: name one host"),
+        ("on-gap", "take the key out: binlogs purged too early stop the pipeline"),
+        ("zero-date", "take the key out: a zero date stops the pipeline with table and column"),
+    ],
+};
+
+static STARTUP: Section = closed(
+    "[source.startup]",
+    "Where a pipeline without checkpoint begins; a restore ignores it.",
+    &[default(
+        "mode",
+        Kind::Choice {
+            words: &["initial", "snapshot", "latest"],
+            not_offered: &["earliest", "gtid", "file", "timestamp"],
+        },
+        "initial",
+        "`initial`: read all tables, then follow the log. `snapshot`: read all tables and end. `latest`: follow the log \
+         from where it ends now.",
+    )],
+);
+
+static TLS: Section = closed(
+    "[source.tls]",
+    "Encryption of the connections to the server.",
+    &[
+        optional(
+            "mode",
+            Kind::Choice {
+                words: &["disabled", "preferred", "required", "verify-ca", "verify-identity"],
+                not_offered: &[],
+            },
+            "`preferred` for a loopback address, `verify-identity` for any other",
+            "How much is asked for. Only the last two know whom they talk to.",
+        ),
+        optional("ca", Kind::Path, "the public authorities", "PEM file of the authorities to trust."),
+        optional("cert", Kind::Path, "none", "PEM file of the client's certificate."),
+        optional("key", Kind::Path, "none", "PEM file of the client's key."),
+        optional(
+            "allow-public-key-retrieval",
+            Kind::Flag,
+            "only on a loopback address",
+            "Ask the server for its RSA key when a password must be sent without TLS.",
+        ),
+    ],
+);
+
+static CHUNK: Section = closed(
+    "[source.chunk]",
+    "How tables are read: in stretches of their key.",
+    &[
+        default("rows", Kind::Count { min: 1, max: 1_000_000 }, "8096", "Rows a chunk at most."),
+        default("bytes", Kind::Size { min: 64 * KIB, max: GIB }, "8MiB", "Bytes a chunk at most, about."),
+    ],
+);
+
+static TRANSACTION: Section = closed(
+    "[source.transaction]",
+    "How transactions of the log are held until their end is read.",
+    &[default(
+        "max-buffer",
+        Kind::Size { min: MIB, max: 64 * GIB },
+        "64MiB",
+        "A transaction larger than this is handed on before its end is read; a checkpoint waits for its end.",
+    )],
+);
+
+static SINK: Section = Section {
+    name: "[[sink]]",
+    about: "One sink: the host's keys below; all other keys are the plugin's own and are checked against its schema.",
+    keys: &[
+        optional("id", Kind::Name, "the plugin's name", "Its name in the pipeline; enters state and target names."),
+        required("plugin", Kind::Name, "The component's name in the plugin folder."),
+        optional("sha256", Kind::Digest, "any", "SHA-256 that the component must have."),
+        optional(
+            "tables",
+            Kind::Texts,
+            "all captured tables",
+            "Patterns of the tables it gets, as in `source.tables`.",
+        ),
+        optional("parallelism", Kind::Count { min: 1, max: 128 }, "the pipeline's", "Number of writers."),
+        optional("allow", Kind::Table(&ALLOW), "nothing", "What the plugin may touch."),
+        optional("limits", Kind::Table(&LIMITS), "the defaults", "What the plugin may use."),
+    ],
+    others: Others::Plugin,
+    not_offered: &[
+        ("on-error", "take the key out: a row that a sink refuses stops the pipeline"),
+        ("schema-change", "take the key out: a change of a captured table's columns stops the pipeline"),
+    ],
+};
+
+static ALLOW: Section = Section {
+    name: "[sink.allow]",
+    about: "What the plugin may touch: nothing that is not listed.",
+    keys: &[
+        optional("store", Kind::Texts, "none", "Names of `[storage.NAME]` roots."),
+        default("stdout", Kind::Flag, "false", "May print on the host's standard output."),
+    ],
+    others: Others::Refused,
+    not_offered: &[
+        ("tcp", "network access of plugins is not offered yet: take the key out"),
+        ("http", "network access of plugins is not offered yet: take the key out"),
+    ],
+};
+
+static LIMITS: Section = closed(
+    "[sink.limits]",
+    "What each instance of the plugin may use.",
+    &[
+        default("memory", Kind::Size { min: MIB, max: 4 * GIB }, "512MiB", "Linear memory."),
+        default("table-elements", Kind::Count { min: 1, max: 10_000_000 }, "100000", "Elements of its tables."),
+        default("call-timeout", seconds(1, DAY), "5m", "Time of one call."),
+        default(
+            "output",
+            Kind::Size { min: 64 * KIB, max: 4 * GIB },
+            "256MiB",
+            "Bytes that one call may hand back or make the host allocate.",
+        ),
+        default("handles", Kind::Count { min: 1, max: 1_000_000 }, "1000", "Handles of host resources open at once."),
+        default(
+            "log-lines-per-second",
+            Kind::Count { min: 0, max: 1_000_000 },
+            "100",
+            "Log lines a second; more are counted and dropped.",
+        ),
+    ],
+);
+
+static STORAGE: Section = Section {
+    name: "[storage.NAME]",
+    about: "A root that plugins may be granted by name. They never see its address.",
+    keys: &[required("url", Kind::Text, "`file:///absolute/path`.")],
+    others: Others::Refused,
+    not_offered: &[
+        ("endpoint", "object stores are not offered yet: use a file:// root"),
+        ("region", "object stores are not offered yet: use a file:// root"),
+        ("access-key-id", "object stores are not offered yet: use a file:// root"),
+        ("secret-access-key", "object stores are not offered yet: use a file:// root"),
+    ],
+};
+
+static CHECKPOINT: Section = closed(
+    "[checkpoint]",
+    "When and where checkpoints are made.",
+    &[
+        default(
+            "interval",
+            Kind::Duration { min: Duration::from_millis(10), max: Duration::from_secs(DAY) },
+            "10s",
+            "Time between the starts of two checkpoints.",
+        ),
+        default("timeout", seconds(1, 7 * DAY), "10m", "How long one may take before the pipeline restarts."),
+        default(
+            "min-pause",
+            Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(DAY) },
+            "0s",
+            "Time between the end of one and the start of the next at least.",
+        ),
+        default("retained", Kind::Count { min: 1, max: 1_000 }, "3", "Committed records kept."),
+        default(
+            "tolerable-failures",
+            Kind::Count { min: 0, max: 1_000 },
+            "0",
+            "Failed checkpoints in a row before the pipeline restarts.",
+        ),
+        required(
+            "store",
+            Kind::Text,
+            "Folder of the pipeline's state, `file:///absolute/path` or `storage:NAME/path`; one pipeline each.",
+        ),
+    ],
+);
