@@ -44,20 +44,14 @@ impl PipelineHandle {
         self.status.clone()
     }
 
-    /// Makes a checkpoint now and answers when its epoch is committed at all sinks. If nothing changed since the last
-    /// one, answers with that one's epoch once it is committed. Fails if the run ends before.
+    /// Asks for checkpoints from other tasks.
+    pub fn control(&self) -> PipelineControl {
+        PipelineControl { checkpoints: self.checkpoints.clone() }
+    }
+
+    /// As [`PipelineControl::checkpoint`].
     pub async fn checkpoint(&self) -> Result<Epoch, Reason> {
-        let (answer, answered) = oneshot::channel();
-        let gone = || {
-            let error = ConnectorError::restart(
-                StopClass::Bug,
-                "run-ended",
-                "the run ended before the checkpoint was committed",
-            );
-            Reason::from(&error.with_instruction("look at the pipeline's status and ask again"))
-        };
-        self.checkpoints.send(answer).await.map_err(|_| gone())?;
-        answered.await.unwrap_or_else(|_| Err(gone()))
+        self.control().checkpoint().await
     }
 
     /// Drains and ends the pipeline: barrier, prepare, store, commit. Returns at once; [`PipelineHandle::wait`] says
@@ -76,6 +70,30 @@ impl PipelineHandle {
                 PipelineExit::Failed(Reason::from(&error.with_instruction("report this with the log")))
             }
         }
+    }
+}
+
+/// Asks a running pipeline for checkpoints. Cheap to clone; does not keep the pipeline alive.
+#[derive(Clone, Debug)]
+pub struct PipelineControl {
+    checkpoints: mpsc::Sender<CheckpointRequest>,
+}
+
+impl PipelineControl {
+    /// Makes a checkpoint now and answers when its epoch is committed at all sinks. If nothing changed since the last
+    /// one, answers with that one's epoch once it is committed. Fails if the run ends before.
+    pub async fn checkpoint(&self) -> Result<Epoch, Reason> {
+        let (answer, answered) = oneshot::channel();
+        let gone = || {
+            let error = ConnectorError::restart(
+                StopClass::Bug,
+                "run-ended",
+                "the run ended before the checkpoint was committed",
+            );
+            Reason::from(&error.with_instruction("look at the pipeline's status and ask again"))
+        };
+        self.checkpoints.send(answer).await.map_err(|_| gone())?;
+        answered.await.unwrap_or_else(|_| Err(gone()))
     }
 }
 

@@ -8,7 +8,7 @@ mod metrics;
 mod setup;
 mod status;
 
-pub use handle::{Pipeline, PipelineHandle};
+pub use handle::{Pipeline, PipelineControl, PipelineHandle};
 pub use metrics::PipelineMetrics;
 pub use setup::{PipelineSetup, SinkSetup};
 pub use status::{PipelineExit, PipelineState, PipelineStatus, Reason, SinkStatus};
