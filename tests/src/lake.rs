@@ -79,6 +79,14 @@ impl LakeReader {
         Ok(Self { language, requests, answers: BufReader::new(answers), _process: process })
     }
 
+    /// Its name, for people.
+    pub fn name(&self) -> &'static str {
+        match self.language {
+            Language::Python => "pypaimon",
+            Language::Java => "Paimon's Java",
+        }
+    }
+
     /// All rows of the table at `path`, as of its newest snapshot or an older one.
     pub fn rows(&mut self, path: &Path, table: &Table, snapshot: Option<u64>) -> Result<Rows> {
         let mut rows = Rows::default();

@@ -2,11 +2,17 @@
 #![warn(missing_docs)]
 
 pub mod cache;
+pub mod control;
+pub mod demo;
+pub mod journal;
 pub mod lake;
 pub mod origin;
+pub mod pipeline;
 pub mod project;
 pub mod rows;
 pub mod server;
+pub mod shop;
 pub mod value;
+pub mod verdict;
 pub mod wait;
 pub mod watchdog;

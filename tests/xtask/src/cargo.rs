@@ -27,10 +27,7 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
 /// Builds a program of the tests package, then runs it with these arguments; says whether it succeeded.
 pub(crate) fn run_bin(name: &str, args: &[String]) -> Result<bool> {
     run(&["build", "--quiet", "--package", "cdchost-tests", "--bin", name])?;
-    let status = Command::new(root().join("target/debug").join(name))
-        .args(args)
-        .current_dir(root())
-        .status()
-        .with_context(|| format!("start {name}"))?;
-    Ok(status.success())
+    // Arguments name files from where the user stands.
+    let status = Command::new(root().join("target/debug").join(name)).args(args).status();
+    Ok(status.with_context(|| format!("start {name}"))?.success())
 }

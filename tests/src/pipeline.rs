@@ -1,0 +1,217 @@
+//! The program under test as one runs it: a pipeline.toml, a state folder, a process.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::control::{self, Reply};
+use crate::project;
+use crate::server::{ACCOUNT, PASSWORD};
+use crate::wait;
+use crate::watchdog::Process;
+
+/// Time for one answer of the control surface that only looks.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// What a pipeline of the suites does.
+#[derive(Clone, Debug)]
+pub struct PipelineSpec {
+    /// Its name.
+    pub name: String,
+    /// `host:port` of the server.
+    pub source: String,
+    /// Patterns of the tables.
+    pub tables: Vec<String>,
+    /// The component that it writes with.
+    pub sink: String,
+    /// Lines for the sink's section beyond `id`, `plugin` and its root.
+    pub sink_options: String,
+    /// Rows of a chunk.
+    pub chunk_rows: u32,
+    /// Time between checkpoints, as the file says it.
+    pub interval: String,
+}
+
+impl PipelineSpec {
+    /// All tables of `database` on `source` into a Paimon lake, a checkpoint every second.
+    pub fn into_lake(source: &str, database: &str) -> Self {
+        Self {
+            name: database.to_owned(),
+            source: source.to_owned(),
+            tables: vec![format!("{database}.*")],
+            sink: "paimon".to_owned(),
+            sink_options: "warehouse = \"lake/wh\"\n".to_owned(),
+            chunk_rows: 8096,
+            interval: "1s".to_owned(),
+        }
+    }
+}
+
+/// A pipeline in a folder of its own: `pipeline.toml`, `state/`, `lake/`, `log`.
+#[derive(Debug)]
+pub struct Pipeline {
+    folder: PathBuf,
+    process: Option<Process>,
+}
+
+impl Pipeline {
+    /// Writes its file; starts nothing.
+    pub fn new(folder: &Path, spec: &PipelineSpec) -> Result<Self> {
+        fs::create_dir_all(folder.join("lake"))?;
+        let pipeline = Self { folder: folder.to_owned(), process: None };
+        fs::write(pipeline.file(), toml(folder, spec))?;
+        Ok(pipeline)
+    }
+
+    /// Its pipeline.toml.
+    pub fn file(&self) -> PathBuf {
+        self.folder.join("pipeline.toml")
+    }
+
+    /// The root that its sink writes under.
+    pub fn lake(&self) -> PathBuf {
+        self.folder.join("lake")
+    }
+
+    /// Where a table lies in the lake.
+    pub fn table(&self, database: &str, name: &str) -> PathBuf {
+        self.lake().join("wh").join(format!("{database}.db")).join(name)
+    }
+
+    /// Its log, all runs one after the other.
+    pub fn log(&self) -> PathBuf {
+        self.folder.join("log")
+    }
+
+    /// Starts the program, with these further arguments and variables; its log goes to [`Self::log`].
+    pub fn start(&mut self, program: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+        let log = OpenOptions::new().create(true).append(true).open(self.log())?;
+        let mut command = self.command(program, arguments, environment)?;
+        command.args(["--log-format", "json"]).stderr(log);
+        self.run(&mut command)
+    }
+
+    /// Starts the program with its progress on our own standard error.
+    pub fn start_in_sight(&mut self, program: &Path, arguments: &[&str]) -> Result<()> {
+        let mut command = self.command(program, arguments, &[])?;
+        command.stderr(Stdio::inherit());
+        self.run(&mut command)
+    }
+
+    fn command(&self, program: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Result<Command> {
+        let mut command = Command::new(program);
+        command.arg("run").arg("--plugins").arg(project::plugins()?).args(arguments).arg(self.file());
+        command.env("CDCHOST_TEST_PASSWORD", PASSWORD).envs(environment.iter().copied());
+        command.current_dir(&self.folder).stdin(Stdio::null()).stdout(Stdio::null());
+        Ok(command)
+    }
+
+    fn run(&mut self, command: &mut Command) -> Result<()> {
+        ensure!(self.ended()?.is_some() || self.process.is_none(), "the pipeline still runs");
+        self.process = Some(Process::start(command)?);
+        Ok(())
+    }
+
+    /// How the last run ended, if it did.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.process.as_mut().map_or(Ok(None), Process::ended)
+    }
+
+    /// What the control surface shows; none while nobody answers there.
+    pub fn status(&self) -> Result<Option<Value>> {
+        let reply = control::request(&self.socket(), "GET", "/v1/status", ANSWER_LIMIT)?;
+        let Some(Reply { code, body }) = reply else { return Ok(None) };
+        ensure!(code == 200, "status: {code} {body}");
+        Ok(Some(body))
+    }
+
+    /// Has all that the source did so far committed; gives the epoch.
+    pub fn checkpoint(&self, limit: Duration) -> Result<u64> {
+        let reply = control::request(&self.socket(), "POST", "/v1/checkpoint", limit)?;
+        let Reply { code, body } = reply.context("nobody answers at the control socket")?;
+        ensure!(code == 200, "checkpoint: {code} {body}");
+        body["epoch"].as_u64().context("a checkpoint has an epoch")
+    }
+
+    /// Waits until the status is as asked; an ended run or a failed pipeline ends the wait.
+    pub fn wait_until(&mut self, what: &str, limit: Duration, mut is: impl FnMut(&Value) -> bool) -> Result<Value> {
+        wait::until(what, limit, || {
+            if let Some(status) = self.ended()? {
+                bail!("the program ended with {status}:\n{}", self.last_lines());
+            }
+            let Some(status) = self.status()? else { return Ok(None) };
+            ensure!(status["state"] != "failed", "the pipeline failed: {}", status["reason"]);
+            Ok(is(&status).then_some(status))
+        })
+    }
+
+    /// Waits until it has read all that the server has, by the status' own word.
+    pub fn wait_until_caught_up(&mut self, limit: Duration) -> Result<Value> {
+        self.wait_until("the pipeline has caught up", limit, |s| s["phase"] == "streaming" && s["caught-up"] == true)
+    }
+
+    /// Kills it at this moment.
+    pub fn kill(&mut self) -> Result<()> {
+        self.process.as_mut().context("nothing runs")?.kill().map(|_| ())
+    }
+
+    /// Asks it to end, and waits for that.
+    pub fn stop(&mut self, limit: Duration) -> Result<ExitStatus> {
+        let process = self.process.as_mut().context("nothing runs")?;
+        process.signal("TERM")?;
+        process.wait(limit)
+    }
+
+    /// Waits until it ends by itself.
+    pub fn wait_for_end(&mut self, limit: Duration) -> Result<ExitStatus> {
+        self.process.as_mut().context("nothing runs")?.wait(limit)
+    }
+
+    /// The end of its log, for a person.
+    pub fn last_lines(&self) -> String {
+        let log = fs::read_to_string(self.log()).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.join("state/control.sock")
+    }
+}
+
+fn toml(folder: &Path, spec: &PipelineSpec) -> String {
+    let PipelineSpec { name, source, sink, sink_options, chunk_rows, interval, .. } = spec;
+    let folder = folder.display();
+    let tables = spec.tables.iter().map(|t| format!("{t:?}")).collect::<Vec<_>>().join(", ");
+    format!(
+        r#"[pipeline]
+name = "{name}"
+parallelism = 2
+
+[source]
+type = "mysql"
+hosts = ["{source}"]
+username = "{ACCOUNT}"
+password = "${{CDCHOST_TEST_PASSWORD}}"
+tables = [{tables}]
+startup.mode = "initial"
+chunk.rows = {chunk_rows}
+
+[[sink]]
+id = "target"
+plugin = "{sink}"
+allow.store = ["lake"]
+{sink_options}
+[storage.lake]
+url = "file://{folder}/lake"
+
+[checkpoint]
+interval = "{interval}"
+store = "file://{folder}/state"
+"#
+    )
+}
