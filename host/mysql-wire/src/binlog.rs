@@ -11,3 +11,6 @@ pub use event::{
 pub use frame::{Decision, Event, EventHeader, EventKind, Frames, decision};
 pub use gtid::{GtidEvent, GtidIntervals};
 pub use table_map::{TableMap, TableMapColumn, TableMapEvent};
+
+#[cfg(test)]
+pub(crate) mod tests;

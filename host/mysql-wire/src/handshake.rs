@@ -71,8 +71,9 @@ pub(crate) async fn log_in(mut packets: PacketStream, options: &ConnectOptions) 
     let mut tls = TlsState::Plain;
     if wants_tls(options, &greeting)? {
         capabilities |= capability::SSL;
+        let encryption = tls::Encryption::new(&options.host, &options.tls)?;
         packets.send(&response_head(capabilities)).await?;
-        packets = tls::encrypt(packets, &options.host, &options.tls).await?;
+        packets = encryption.wrap(packets).await?;
         tls = TlsState::Encrypted;
     }
     packets.doing = "logging in";
@@ -180,4 +181,58 @@ fn response(capabilities: u32, options: &ConnectOptions, method: Method, proof: 
         put_string(&mut out, &attributes);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binlog::tests::{Random, mutate};
+    use crate::query::{Column, refuse_more};
+
+    const GREETING: &[u8] = b"\x0A8.0.15\0\x07\0\0\0nonce678\0\xFF\xFF\xFF\x02\0\xFF\xC3\x15\0\0\0\0\0\0\0\0\0\0\
+        nonce6789012\0caching_sha2_password\0";
+    const ERROR: &[u8] = b"\xFF\x15\x04#28000Access denied";
+    const COLUMN: &[u8] = b"\x03def\x04shop\x01t\x01t\x02id\x02id\x0C\x3F\0\x14\0\0\0\x08\x21\0\0\0\0";
+    const END: &[u8] = &[0xFE, 0xFC, 0, 1, 0, 2, 0, 0, 0];
+    const KEY: &[u8] = include_bytes!("../tests/data/rsa-public.pem");
+
+    #[test]
+    fn no_damage_to_a_login_or_a_results_head_can_make_it_panic() {
+        assert_eq!(Greeting::read(GREETING).unwrap().nonce.len(), 20);
+        let mut random = Random(0x9E37_79B9_7F4A_7C15);
+        let (mut read, mut refused) = (0, 0);
+        for _ in 0..40_000 {
+            let parts = [GREETING, ERROR, COLUMN, END].map(|part| {
+                let mut part = part.to_vec();
+                mutate(&mut random, &mut part);
+                part
+            });
+            let [greeting, error, column, end] = parts;
+            let results = [
+                Greeting::read(&greeting).is_ok(),
+                server_error(&error).is_ok(),
+                Column::read(&column).is_ok(),
+                refuse_more(&end, true).is_ok(),
+                refuse_more(&end, false).is_ok(),
+            ];
+            read += results.iter().filter(|&&ok| ok).count();
+            refused += results.iter().filter(|&&ok| !ok).count();
+        }
+        assert!(read > 10_000 && refused > 10_000, "{read} read, {refused} refused");
+    }
+
+    #[test]
+    fn no_damaged_key_can_make_it_panic() {
+        rsa::encrypt_password("secret", &[1, 2, 3], KEY).unwrap();
+        let mut random = Random(0xD1B5_4A32_D192_ED03);
+        let mut refused = 0;
+        for _ in 0..300 {
+            let mut key = KEY.to_vec();
+            mutate(&mut random, &mut key);
+            refused += usize::from(rsa::encrypt_password("secret", &[1, 2, 3], &key).is_err());
+        }
+        assert!(refused > 30, "{refused} refused");
+        assert!(rsa::encrypt_password("secret", &[], KEY).is_err());
+        assert!(rsa::encrypt_password(&"x".repeat(300), &[1], KEY).is_err());
+    }
 }

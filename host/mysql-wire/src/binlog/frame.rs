@@ -179,9 +179,13 @@ impl Frames {
         };
         let checksum_bytes = match (kind, self.checksum) {
             (EventKind::FormatDescription, _) => self.read_format(&header, frame)?,
-            // A made-up one may come before the first format description, or stand between files that differ.
-            (EventKind::Rotate, _) if header.is_artificial() || self.checksum == Checksum::NotSaid => {
-                if checksum_fits(frame) { CHECKSUM_BYTES } else { 0 }
+            // The one that the dump begins with, before it is said whether there are checksums.
+            (EventKind::Rotate, Checksum::NotSaid) => {
+                if checksum_fits(frame) {
+                    CHECKSUM_BYTES
+                } else {
+                    0
+                }
             }
             (_, Checksum::None) => 0,
             (_, Checksum::Crc32) if checksum_fits(frame) => CHECKSUM_BYTES,
@@ -199,10 +203,13 @@ impl Frames {
     fn read_format(&mut self, header: &EventHeader, frame: &[u8]) -> Result<usize, WireError> {
         let tail = frame.split_last_chunk::<{ CHECKSUM_BYTES + 1 }>();
         let (_, &[algorithm, ..]) = tail.ok_or_else(|| ProtocolError::short("a format description"))?;
+        // Itself it has one in any case, right also where the others have none.
+        if !checksum_fits(frame) {
+            return Err(wrong_checksum(header));
+        }
         self.checksum = match algorithm {
             0 => Checksum::None,
-            1 if checksum_fits(frame) => Checksum::Crc32,
-            1 => return Err(wrong_checksum(header)),
+            1 => Checksum::Crc32,
             other => return Err(WireError::unsupported(format!("binlog checksums of the unknown kind {other}"))),
         };
         Ok(CHECKSUM_BYTES + 1)

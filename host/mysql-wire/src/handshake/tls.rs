@@ -56,27 +56,35 @@ pub struct TlsOptions {
     pub key: Option<PathBuf>,
 }
 
-/// Wraps the connection in TLS.
-pub(crate) async fn encrypt(
-    mut packets: PacketStream,
-    host: &str,
-    options: &TlsOptions,
-) -> Result<PacketStream, WireError> {
-    packets.doing = "agreeing on tls";
-    let config = client_config(options)?;
-    let name = ServerName::try_from(host.to_owned())
-        .map_err(|error| failed(format!("'{host}' is no name that a certificate could be for"), error))?;
-    packets
-        .rewrap(async |transport| {
-            let stream = TlsConnector::from(Arc::new(config)).connect(name, transport).await;
-            let stream = stream.map_err(|error| match error.kind() {
-                // What rustls itself objects to.
-                std::io::ErrorKind::InvalidData => failed(format!("the handshake with {host} failed"), error),
-                _ => WireError::lost("agreeing on tls", error),
-            })?;
-            Ok(Box::new(stream) as _)
-        })
-        .await
+/// All that is needed to encrypt, read and checked before the server hears of it.
+pub(super) struct Encryption {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+}
+
+impl Encryption {
+    pub(super) fn new(host: &str, options: &TlsOptions) -> Result<Self, WireError> {
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|error| failed(format!("'{host}' is no name that a certificate could be for"), error))?;
+        Ok(Self { connector: TlsConnector::from(Arc::new(client_config(options)?)), name })
+    }
+
+    /// Wraps the connection in TLS.
+    pub(super) async fn wrap(self, mut packets: PacketStream) -> Result<PacketStream, WireError> {
+        packets.doing = "agreeing on tls";
+        packets
+            .rewrap(async |transport| {
+                let host = self.name.to_str().into_owned();
+                let stream = self.connector.connect(self.name, transport).await;
+                let stream = stream.map_err(|error| match error.kind() {
+                    // What rustls itself objects to.
+                    std::io::ErrorKind::InvalidData => failed(format!("the handshake with {host} failed"), error),
+                    _ => WireError::lost("agreeing on tls", error),
+                })?;
+                Ok(Box::new(stream) as _)
+            })
+            .await
+    }
 }
 
 fn client_config(options: &TlsOptions) -> Result<ClientConfig, WireError> {

@@ -147,3 +147,77 @@ impl PacketBuffer {
 fn out_of_order(found: u8, expected: u8) -> ProtocolError {
     ProtocolError::new(format!("packet {found} came where packet {expected} was expected"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds `bytes` in pieces and gives what is taken meanwhile.
+    fn feed(
+        buffer: &mut PacketBuffer,
+        bytes: &[u8],
+        piece: impl Fn(usize) -> usize,
+    ) -> Result<Vec<Vec<u8>>, WireError> {
+        let (mut rest, mut packets, mut round) = (bytes, Vec::new(), 0);
+        while !rest.is_empty() {
+            let space = buffer.space();
+            assert!(!space.is_empty(), "no room to read into");
+            let count = piece(round).clamp(1, rest.len()).min(space.len());
+            space[..count].copy_from_slice(&rest[..count]);
+            buffer.filled(count);
+            rest = &rest[count..];
+            round += 1;
+            while let Some(taken) = buffer.take()? {
+                packets.push(buffer.bytes(&taken).to_vec());
+            }
+        }
+        Ok(packets)
+    }
+
+    fn framed(packets: &[Vec<u8>]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (sequence, packet) in packets.iter().enumerate() {
+            out.extend_from_slice(&(packet.len() as u32).to_le_bytes()[..3]);
+            out.push(sequence as u8);
+            out.extend_from_slice(packet);
+        }
+        out
+    }
+
+    #[test]
+    fn packets_come_out_as_they_went_in_however_they_are_cut() {
+        let sizes = [0, 1, 3, 300_000, 5, 100_000, 262_140, 262_144, 1 << 20, 0, 7];
+        let packets: Vec<Vec<u8>> = (0..600).map(|n| vec![n as u8; sizes[n % sizes.len()] / (1 + n / 11)]).collect();
+        let bytes = framed(&packets);
+        for piece in [&|_| 1 << 20, &|round| 1 + round * 7919 % 70_000, &|_| 4096] as [&dyn Fn(usize) -> usize; 3] {
+            let mut buffer = PacketBuffer::new(1 << 24);
+            assert!(feed(&mut buffer, &bytes, piece).unwrap() == packets);
+            assert!(!buffer.has_bytes());
+            buffer.space();
+            assert!(buffer.bytes.len() <= 2 * BUFFER_BYTES, "memory of a large packet is kept");
+        }
+    }
+
+    #[test]
+    fn byte_by_byte_is_enough() {
+        let packets = vec![b"one".to_vec(), Vec::new(), b"three".to_vec()];
+        assert_eq!(feed(&mut PacketBuffer::new(100), &framed(&packets), |_| 1).unwrap(), packets);
+    }
+
+    #[test]
+    fn sequence_ids_wrap() {
+        let packets = vec![vec![1]; 600];
+        assert_eq!(feed(&mut PacketBuffer::new(100), &framed(&packets), |_| 999).unwrap().len(), 600);
+    }
+
+    #[test]
+    fn joined_parts_count_against_the_limit() {
+        let mut bytes = vec![0xFF, 0xFF, 0xFF, 0];
+        bytes.resize(4 + PART_BYTES, 0);
+        bytes.extend_from_slice(&[2, 0, 0, 1, 9, 9]);
+        let mut buffer = PacketBuffer::new(PART_BYTES + 2);
+        assert_eq!(feed(&mut buffer, &bytes, |_| 1 << 20).unwrap()[0].len(), PART_BYTES + 2);
+        let mut buffer = PacketBuffer::new(PART_BYTES + 1);
+        assert!(matches!(feed(&mut buffer, &bytes, |_| 1 << 20), Err(WireError::TooLarge { .. })));
+    }
+}
