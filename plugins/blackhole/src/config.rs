@@ -10,11 +10,11 @@ pub struct Options {
     /// Seconds between two lines of the log that say how many rows a second came; 0 = no such lines.
     pub log_interval_seconds: u32,
     /// Whether rows as they were before updates are handed over too.
-    pub wants_update_before: bool,
+    pub before_images: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { log_interval_seconds: 10, wants_update_before: false }
+        Self { log_interval_seconds: 10, before_images: false }
     }
 }

@@ -1,0 +1,142 @@
+//! Makes staged files visible, keeps the marker of progress, cleans up after earlier runs.
+
+use cdchost_sdk::{Committable, Committer, Cut, Outcome, PluginError, Recovered, Result, SchemaChangeRequest, runtime};
+
+use crate::Options;
+use crate::client::{Marker, Part, Target};
+
+/// Version of a committable's payload: a JSON list of [`Part`]s.
+const PAYLOAD_FORMAT: u32 = 1;
+
+/// Commits of one sink.
+#[derive(Debug)]
+pub struct FileCommitter {
+    target: Target,
+}
+
+impl FileCommitter {
+    pub(crate) fn new(options: &Options) -> Result<Self> {
+        Ok(Self { target: Target::new(options)? })
+    }
+
+    /// The markers in the target, unless a later run is at work there.
+    fn markers(&self) -> Result<Vec<Marker>> {
+        let (markers, own) = (self.target.markers()?, self.target.context().generation);
+        match markers.iter().map(|marker| marker.generation).max().filter(|&newest| newest > own) {
+            None => Ok(markers),
+            Some(newest) => {
+                let message = format!("run {newest} has written to the target, this is run {own}");
+                Err(PluginError::remote("later-run", message).with_retry(cdchost_sdk::Retry::Never))
+            }
+        }
+    }
+
+    /// Makes the files of these items visible; an item is done when all of its files are.
+    fn settle(&self, items: &[Committable]) -> Result<Vec<Outcome>> {
+        items.iter().map(|item| self.settle_item(item)).collect()
+    }
+
+    fn settle_item(&self, item: &Committable) -> Result<Outcome> {
+        let mut all = Outcome::AlreadyCommitted;
+        for part in &parts(item)? {
+            match self.target.publish(part)? {
+                Outcome::AlreadyCommitted => {}
+                Outcome::Committed => all = Outcome::Committed,
+                not_done => return Ok(not_done),
+            }
+        }
+        Ok(all)
+    }
+
+    /// After the last file of an epoch: says so in the target, then removes what the epoch no longer needs.
+    fn finish(&self, cut: &Cut, items: &[Committable], markers: &[Marker]) -> Result<()> {
+        let marker = self.target.mark(cut)?;
+        self.unstage(items)?;
+        self.target.forget(markers, &marker)
+    }
+
+    fn unstage(&self, items: &[Committable]) -> Result<()> {
+        let parts = items.iter().map(parts).collect::<Result<Vec<_>>>()?;
+        self.target.unstage(&parts.iter().flatten().map(|part| part.staged.as_str()).collect::<Vec<_>>())
+    }
+
+    /// A folder has one writing pipeline: another's marker stops the start before anything is touched.
+    fn check_owner(&self, markers: &[Marker]) -> Result<()> {
+        let Some(newest) = markers.last() else { return Ok(()) };
+        let (theirs, ours) = (self.target.read(newest)?.pipeline, &self.target.context().pipeline);
+        if theirs == *ours {
+            return Ok(());
+        }
+        let message = format!("the target belongs to pipeline {theirs}, this is {ours}: choose another path");
+        Err(PluginError::config("other-pipeline", message))
+    }
+
+    /// Staged files of earlier runs that nobody will commit any more.
+    fn clean_up(&self, unsettled: &[Part]) -> Result<()> {
+        let staged = self.target.staged_before()?;
+        let gone = staged.iter().filter(|path| unsettled.iter().all(|part| part.staged != **path));
+        let gone: Vec<&str> = gone.map(String::as_str).collect();
+        if !gone.is_empty() {
+            let count = gone.len().to_string();
+            runtime::log(runtime::Level::Info, "staged files of earlier runs removed", &[("count", &count)]);
+        }
+        self.target.unstage(&gone)
+    }
+}
+
+impl Committer for FileCommitter {
+    fn recover(&mut self, restored: Option<&Cut>, pending: &[Committable]) -> Result<Recovered> {
+        self.check_owner(&self.target.markers()?)?;
+        let markers = self.markers()?;
+        let reached = markers.last().map(|marker| marker.epoch);
+        let (seen, open): (Vec<_>, Vec<_>) = pending.iter().cloned().partition(|item| Some(item.epoch) <= reached);
+        self.unstage(&seen)?;
+        let mut outcomes = vec![Outcome::AlreadyCommitted; seen.len()];
+        let settled = self.settle(&open)?;
+        let is_done = settled.iter().all(is_visible);
+        outcomes.extend(settled);
+        if let Some(cut) = restored.filter(|cut| is_done && Some(cut.epoch) > reached) {
+            self.finish(cut, &open, &markers)?;
+        }
+        let unsettled = if is_done { Vec::new() } else { open.iter().map(parts).collect::<Result<Vec<_>>>()? };
+        self.clean_up(&unsettled.concat())?;
+        let markers = self.target.markers()?;
+        let Some(newest) = markers.last() else { return Ok(Recovered { outcomes, progress: None }) };
+        self.target.forget(&markers, newest)?;
+        Ok(Recovered { outcomes, progress: Some(self.target.read(newest)?) })
+    }
+
+    fn commit(&mut self, at: &Cut, items: &[Committable]) -> Result<Vec<Outcome>> {
+        let markers = self.markers()?;
+        if markers.last().is_some_and(|newest| newest.epoch >= at.epoch) {
+            self.unstage(items)?;
+            return Ok(vec![Outcome::AlreadyCommitted; items.len()]);
+        }
+        let outcomes = self.settle(items)?;
+        if outcomes.iter().all(is_visible) {
+            self.finish(at, items, &markers)?;
+        }
+        Ok(outcomes)
+    }
+
+    fn abort(&mut self, items: &[Committable]) -> Result<()> {
+        self.unstage(items)
+    }
+
+    /// Lines name their columns: nothing to do in the target.
+    fn apply_schema_change(&mut self, _request: &SchemaChangeRequest) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn is_visible(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Committed | Outcome::AlreadyCommitted)
+}
+
+fn parts(item: &Committable) -> Result<Vec<Part>> {
+    let unreadable = |why: String| PluginError::bug("committable-unreadable", format!("item {}: {why}", item.key));
+    if item.format != PAYLOAD_FORMAT {
+        return Err(unreadable(format!("format {}, this version reads {PAYLOAD_FORMAT}", item.format)));
+    }
+    serde_json::from_slice(&item.payload).map_err(|error| unreadable(error.to_string()))
+}

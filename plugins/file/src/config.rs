@@ -1,0 +1,42 @@
+//! What stands in the pipeline file.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Options of the file sink.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Options {
+    /// Where to write: the name of a granted store, and a folder in it (`STORE` or `STORE/FOLDER`).
+    pub path: String,
+    /// Metadata that each line carries beside op, table and row.
+    #[serde(default)]
+    pub metadata: Vec<Metadata>,
+    /// Whether updates also give a line with the row as it was.
+    #[serde(default)]
+    pub before_images: bool,
+    /// Bytes after which a file is full and the next is begun. A file is held in memory while it is written.
+    #[serde(default = "part_bytes_max")]
+    #[schemars(range(min = 1024, max = 134_217_728))]
+    pub part_bytes_max: u64,
+}
+
+fn part_bytes_max() -> u64 {
+    16 << 20
+}
+
+/// What a line can carry of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metadata {
+    /// A number that grows with each change of the source.
+    ChangeSeq,
+    /// When the source committed the change (for a snapshot: when it was read), UTC.
+    CommitTime,
+    /// The source's name of the transaction; null for rows that a snapshot read.
+    Transaction,
+    /// Place of the change among its table's changes in the transaction, from 0.
+    Ordinal,
+    /// Where the transaction ends in the source's log; null for rows that a snapshot read.
+    Position,
+}
