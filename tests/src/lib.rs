@@ -3,6 +3,7 @@
 
 pub mod cache;
 pub mod control;
+pub mod crash;
 pub mod demo;
 pub mod journal;
 pub mod lake;

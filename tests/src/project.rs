@@ -42,7 +42,7 @@ fn find_program() -> Result<PathBuf> {
     }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--quiet", "--package", "cdchost"])
+        .args(["build", "--quiet", "--package", "cdchost", "--features=failpoints"])
         .current_dir(root())
         .stdin(Stdio::null())
         .status()

@@ -68,9 +68,10 @@ impl Rows {
         self.put(table, values.collect::<Result<_>>()?)
     }
 
-    /// Drops one key, as an append log's delete does.
-    pub fn remove(&mut self, key: &str) -> bool {
-        self.by_key.remove(key).is_some()
+    /// Takes the row of a key a second time.
+    pub fn double(&mut self, table: &Table, key: &str) -> Result<()> {
+        let row = self.by_key.get(key).with_context(|| format!("{table}: no row {key}"))?.clone();
+        self.put(table, row)
     }
 }
 

@@ -1,8 +1,8 @@
 //! A small shop: four tables of varied types, their first rows, and customers who never sleep.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use mysql_async::Conn;
@@ -79,7 +79,7 @@ pub async fn open(server: &Server, database: &str, orders: u32) -> Result<Shop> 
 #[derive(Clone, Copy, Debug)]
 pub struct Done {
     /// When its commit had been answered.
-    pub at: SystemTime,
+    pub at: Instant,
     /// Rows changed by all transactions so far.
     pub rows: u64,
 }
@@ -88,7 +88,8 @@ pub struct Done {
 #[derive(Debug)]
 pub struct Customers {
     stop: Arc<AtomicBool>,
-    task: tokio::task::JoinHandle<Result<Vec<Done>>>,
+    done: Arc<Mutex<Vec<Done>>>,
+    task: tokio::task::JoinHandle<Result<()>>,
 }
 
 impl Customers {
@@ -105,22 +106,32 @@ impl Customers {
         };
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
+        let done = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&done);
         let task = tokio::spawn(async move {
-            let mut done = Vec::new();
             while !told.load(Ordering::Relaxed) {
                 till.transaction().await?;
-                done.push(Done { at: SystemTime::now(), rows: till.rows });
+                let done = Done { at: Instant::now(), rows: till.rows };
+                noted.lock().unwrap_or_else(PoisonError::into_inner).push(done);
                 wait::pass(pause).await;
             }
-            Ok(done)
+            Ok(())
         });
-        Ok(Self { stop, task })
+        Ok(Self { stop, done, task })
+    }
+
+    /// Rows changed by all transactions whose commit was answered before `moment`.
+    pub fn rows_before(&self, moment: Instant) -> u64 {
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = done.partition_point(|done| done.at < moment);
+        count.checked_sub(1).and_then(|last| done.get(last)).map_or(0, |done| done.rows)
     }
 
     /// Sends them home; gives all that they did.
     pub async fn leave(self) -> Result<Vec<Done>> {
         self.stop.store(true, Ordering::Relaxed);
-        self.task.await.context("the customers panicked")?
+        self.task.await.context("the customers panicked")??;
+        Ok(std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 

@@ -3,11 +3,12 @@
 use std::fmt;
 
 use anyhow::{Context, Result};
+use mysql_async::prelude::Queryable;
 
 use crate::lake::LakeReader;
 use crate::origin;
 use crate::pipeline::Pipeline;
-use crate::rows::differences;
+use crate::rows::{Difference, differences};
 use crate::server::Server;
 
 /// Differences that are kept as text; more are only counted.
@@ -60,4 +61,46 @@ pub async fn compare(
     }
     connection.disconnect().await?;
     Ok(verdict)
+}
+
+/// Damages what is compared, behind the pipeline's back: a row that only the source has, one that was changed there
+/// alone, one that the reader gives twice. Adds a difference if not exactly these are found.
+pub async fn plant(
+    server: &Server,
+    pipeline: &Pipeline,
+    database: &str,
+    reader: &mut LakeReader,
+    verdict: &mut Verdict,
+) -> Result<()> {
+    let mut connection = server.connect().await?;
+    let table = origin::describe(&mut connection, database, "customers").await?;
+    let mut target = reader.rows(&pipeline.table(database, "customers"), &table, None)?;
+    let keys: Vec<String> =
+        connection.query(format!("SELECT CAST(id AS CHAR) FROM {database}.customers ORDER BY id DESC LIMIT 2")).await?;
+    let [doubled, changed] = &keys[..] else { anyhow::bail!("the shop has lost its customers") };
+    connection.query_drop("SET sql_log_bin = 0").await?;
+    connection
+        .query_drop(format!("UPDATE {database}.customers SET credit = credit + 0.01 WHERE id = {changed}"))
+        .await?;
+    let lost = "9000000000000000000";
+    connection
+        .query_drop(format!(
+            "INSERT INTO {database}.customers SELECT {lost}, name, email, born, credit, active, notes, photo, created, seen \
+             FROM {database}.customers WHERE id = {doubled}"
+        ))
+        .await?;
+    target.double(&table, doubled)?;
+    let source = origin::rows(&mut connection, &table).await?;
+    connection.disconnect().await?;
+    let found = differences(&table, &source, &target);
+    let is_planted = |difference: &Difference| match difference {
+        Difference::Lost(key) => key == lost,
+        Difference::Doubled(key) => key == doubled,
+        Difference::Changed(key, columns) => key == changed && columns.len() == 1,
+        Difference::Extra(_) => false,
+    };
+    if found.len() != 3 || !found.iter().all(is_planted) {
+        verdict.add(format!("planted one lost, one doubled and one changed row, found {found:?}"));
+    }
+    Ok(())
 }

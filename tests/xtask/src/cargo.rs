@@ -1,6 +1,6 @@
 //! Calls of cargo.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -24,10 +24,26 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Builds the program under test; whoever is started afterwards with [`PROGRAM`] set to the answer uses it.
+pub(crate) fn program(features: &[&str]) -> Result<PathBuf> {
+    let features = format!("--features={}", features.join(","));
+    run(&["build", "--quiet", "--package", "cdchost", &features])?;
+    Ok(root().join(BUILT))
+}
+
+/// Where cargo puts the program under test.
+pub(crate) const BUILT: &str = "target/debug/cdchost";
+
+/// The variable that names the program under test.
+pub(crate) const PROGRAM: &str = "CDCHOST_BIN";
+
 /// Builds a program of the tests package, then runs it with these arguments; says whether it succeeded.
-pub(crate) fn run_bin(name: &str, args: &[String]) -> Result<bool> {
+///
+/// `program` is the program under test, where it needs one.
+pub(crate) fn run_bin(name: &str, args: &[String], program: Option<&Path>) -> Result<bool> {
     run(&["build", "--quiet", "--package", "cdchost-tests", "--bin", name])?;
     // Arguments name files from where the user stands.
-    let status = Command::new(root().join("target/debug").join(name)).args(args).status();
-    Ok(status.with_context(|| format!("start {name}"))?.success())
+    let mut command = Command::new(root().join("target/debug").join(name));
+    command.args(args).envs(program.map(|path| (PROGRAM, path)));
+    Ok(command.status().with_context(|| format!("start {name}"))?.success())
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::cargo::cargo;
+use crate::cargo::{self, PROGRAM, cargo, root};
 use crate::plugins;
 
 /// What to run.
@@ -44,7 +44,7 @@ pub(crate) fn lint() -> Result<bool> {
 pub(crate) fn test(args: &TestArgs) -> Result<bool> {
     let mut count = Count::default();
     if let Some(name) = &args.only {
-        plugins::build()?;
+        products()?;
         suite(name, &mut count)?;
     } else {
         all(args.quick, &mut count)?;
@@ -58,13 +58,19 @@ fn all(quick: bool, count: &mut Count) -> Result<()> {
     step("unit and documentation tests", count, |count| {
         tests(&["test", "--workspace", "--exclude", "cdchost-tests", "--no-fail-fast"], count)
     })?;
-    step("components", count, |_| plugins::build().map(|()| true))?;
+    step("components and program", count, |_| products().map(|()| true))?;
     for name in suites()? {
         if !quick || QUICK.contains(&name.as_str()) {
             suite(&name, count)?;
         }
     }
     Ok(())
+}
+
+/// Builds what the suites run.
+fn products() -> Result<()> {
+    plugins::build()?;
+    cargo::program(&["failpoints"]).map(|_| ())
 }
 
 fn static_gates(count: &mut Count) -> Result<()> {
@@ -106,7 +112,8 @@ fn succeeds(args: &[&str]) -> Result<bool> {
 
 /// Runs `cargo test`, passes its lines on, and adds up its closing lines.
 fn tests(args: &[&str], count: &mut Count) -> Result<bool> {
-    let mut child = cargo(args).stdout(Stdio::piped()).spawn().context("start cargo")?;
+    let program = root().join(cargo::BUILT);
+    let mut child = cargo(args).env(PROGRAM, program).stdout(Stdio::piped()).spawn().context("start cargo")?;
     let lines = BufReader::new(child.stdout.take().context("the output is piped")?);
     for line in lines.lines() {
         let line = line.context("read the tests' output")?;

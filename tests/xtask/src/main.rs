@@ -62,10 +62,18 @@ fn run(command: Xtask) -> Result<bool> {
         Xtask::Test(args) => gates::test(&args),
         Xtask::Lint => gates::lint(),
         Xtask::Plugins => plugins::build().map(|()| true),
-        Xtask::Generate(p) => cargo::run_bin("generate", &p.args),
-        Xtask::Server(p) => cargo::run_bin("server", &p.args),
-        Xtask::Bench(p) => cargo::run_bin("bench", &p.args),
-        Xtask::Demo(p) => plugins::build().and_then(|()| cargo::run_bin("demo", &p.args)),
-        Xtask::Crash(p) => plugins::build().and_then(|()| cargo::run_bin("crash", &p.args)),
+        Xtask::Generate(p) => cargo::run_bin("generate", &p.args, None),
+        Xtask::Server(p) => cargo::run_bin("server", &p.args, None),
+        Xtask::Bench(p) => cargo::run_bin("bench", &p.args, None),
+        Xtask::Demo(p) => pipelines("demo", &p.args, &[]),
+        Xtask::Crash(p) => pipelines("crash", &p.args, &["failpoints"]),
     }
+}
+
+/// Runs a program of the tests that runs whole pipelines.
+fn pipelines(name: &str, args: &[String], features: &[&str]) -> Result<bool> {
+    println!("building the components and the program");
+    plugins::build()?;
+    let program = cargo::program(features)?;
+    cargo::run_bin(name, args, Some(&program))
 }
