@@ -32,13 +32,15 @@ pub struct EngineOptions {
     pub threads: usize,
     /// Instances alive at once, over all plugins.
     pub instances_max: u32,
+    /// Time that a plugin has to start and to describe itself when it is loaded.
+    pub probe_timeout: Duration,
 }
 
 impl EngineOptions {
-    /// No cache, a thread a core, 128 instances.
+    /// No cache, a thread a core, 128 instances, 10 seconds to start.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let threads = std::thread::available_parallelism().map_or(2, usize::from).max(2);
-        Self { cache: None, clock, threads, instances_max: 128 }
+        Self { cache: None, clock, threads, instances_max: 128, probe_timeout: Duration::from_secs(10) }
     }
 }
 
@@ -53,6 +55,7 @@ pub(crate) struct Shared {
     pub(crate) linker: Linker<GuestState>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: GuestMetrics,
+    pub(crate) probe_timeout: Duration,
     cache: Option<CompiledCache>,
     /// Taken only when dropped.
     runtime: Option<Runtime>,
@@ -99,12 +102,17 @@ impl PluginEngine {
         let runtime = Builder::new_multi_thread()
             .worker_threads(options.threads.max(1))
             .thread_name("plugin")
+            // A guest that computes yields once a tick, and tokio looks at timers and at calls from elsewhere only every
+            // so many yields: that must be at each, or a time limit of a second takes a minute.
+            .event_interval(1)
+            .global_queue_interval(1)
             .enable_all()
             .build()
             .map_err(|e| PluginError::Engine(e.into()))?;
         let cache = options.cache.and_then(|folder| CompiledCache::open(folder, &engine));
         let metrics = GuestMetrics::default();
-        let shared = Shared { engine, linker, clock: options.clock, metrics, cache, runtime: Some(runtime) };
+        let (clock, probe_timeout) = (options.clock, options.probe_timeout);
+        let shared = Shared { engine, linker, clock, metrics, probe_timeout, cache, runtime: Some(runtime) };
         Ok(Self { shared: Arc::new(shared) })
     }
 

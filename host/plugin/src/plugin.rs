@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use cdchost_config::{ByteSize, Grants, Limits, Secret};
-use cdchost_connector::Sink;
+use cdchost_connector::{ConnectorError, Sink};
 use cdchost_storage::Store;
 use serde_json::{Map, Value};
 
@@ -58,13 +57,15 @@ pub struct SinkSpec {
 impl Plugin {
     pub(crate) async fn new(shared: Arc<Shared>, loaded: Loaded) -> Result<Self, PluginError> {
         let Loaded { path, digest, component, manifest } = loaded;
-        let refuse =
-            |error: wasmtime::Error| PluginError::Contract { path: path.clone(), findings: vec![format!("{error:#}")] };
-        let pre = shared.linker.instantiate_pre(&component).and_then(SinkPluginPre::new).map_err(refuse)?;
+        let refuse = |finding| PluginError::Contract { path: path.clone(), findings: vec![finding] };
+        let pre = shared.linker.instantiate_pre(&component).and_then(SinkPluginPre::new);
+        let pre = pre.map_err(|error| refuse(format!("{error:#}")))?;
+        // A first instance, with no grants: functions of another shape and faults at the start show now.
+        let mut probe = probe(&shared, &pre).await.map_err(|error| refuse(error.message))?;
         let manifest = match manifest {
             Some(manifest) => manifest,
             None => {
-                describe(&shared, &pre).await.map_err(|reason| PluginError::Manifest { path: path.clone(), reason })?
+                describe(&mut probe).await.map_err(|reason| PluginError::Manifest { path: path.clone(), reason })?
             }
         };
         Ok(Self { shared, pre, path: path.into(), digest, manifest: Arc::new(manifest) })
@@ -147,19 +148,19 @@ fn check_grants(spec: &SinkSpec) -> Vec<String> {
     findings
 }
 
-/// Asks a component without manifest section, with no grants and little time.
-async fn describe(shared: &Arc<Shared>, pre: &SinkPluginPre<GuestState>) -> Result<Manifest, String> {
+/// An instance without name, options and grants, with little of everything.
+async fn probe(shared: &Arc<Shared>, pre: &SinkPluginPre<GuestState>) -> Result<Instance, ConnectorError> {
     let limits = Limits {
         memory: ByteSize(256 << 20),
         table_elements: 100_000,
-        call_timeout: Duration::from_secs(10),
+        call_timeout: shared.probe_timeout,
         output: ByteSize(4 << 20),
         handles: 100,
         log_lines_per_second: 10,
     };
     let grant = Grant {
         pipeline: String::new(),
-        operator: "describe".into(),
+        operator: "being loaded".into(),
         config: "{}".into(),
         secrets: BTreeMap::new(),
         stores: BTreeMap::new(),
@@ -167,18 +168,21 @@ async fn describe(shared: &Arc<Shared>, pre: &SinkPluginPre<GuestState>) -> Resu
         limits,
     };
     let site = Site::nameless(Arc::clone(shared), pre.clone(), grant);
-    let place = Place { subtask: 0, parallelism: 1, generation: 0 };
-    let mut instance = Instance::start(Arc::new(site), place).await.map_err(|e| e.message)?;
-    let manifest = instance.describe().await.map_err(|e| e.message)?;
+    Instance::start(Arc::new(site), Place { subtask: 0, parallelism: 1, generation: 0 }).await
+}
+
+/// Asks a component that has no manifest section.
+async fn describe(probe: &mut Instance) -> Result<Manifest, String> {
+    let told = probe.describe().await.map_err(|e| e.message)?;
     let manifest = Manifest {
-        name: manifest.name,
-        version: manifest.version,
-        description: manifest.description,
-        config_schema: Value::String(manifest.config_schema),
-        secrets: manifest.secrets,
-        wants: manifest.wants,
-        state_version: manifest.state_version,
-        reads_state_from: manifest.reads_state_from,
+        name: told.name,
+        version: told.version,
+        description: told.description,
+        config_schema: Value::String(told.config_schema),
+        secrets: told.secrets,
+        wants: told.wants,
+        state_version: told.state_version,
+        reads_state_from: told.reads_state_from,
     };
     manifest.checked()
 }

@@ -71,10 +71,20 @@ impl HostColumn {
     }
 }
 
-/// A bitmap that begins with its first bit.
+/// A bitmap that begins with its first bit and has zeros after its last.
 fn bits(buffer: &BooleanBuffer) -> Buffer {
-    let bytes = buffer.sliced();
-    bytes.slice_with_length(0, buffer.len().div_ceil(8))
+    let bytes = buffer.sliced().slice_with_length(0, buffer.len().div_ceil(8));
+    let used = buffer.len() % 8;
+    match bytes.last() {
+        Some(last) if used > 0 && last >> used != 0 => {
+            let mut bytes = bytes.to_vec();
+            if let Some(last) = bytes.last_mut() {
+                *last &= (1 << used) - 1;
+            }
+            bytes.into()
+        }
+        _ => bytes,
+    }
 }
 
 /// A text column made row by row; a row may be null.

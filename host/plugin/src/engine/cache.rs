@@ -129,6 +129,3 @@ impl Hasher for DigestHasher {
 fn hex(bytes: &[u8]) -> String {
     crate::loader::hex(bytes)
 }
-
-#[cfg(test)]
-mod tests;

@@ -15,6 +15,9 @@ const CODE_BYTES_MAX: usize = 64;
 /// Rows that one error may name with a reason; batches are smaller.
 const ROWS_MAX: usize = 65_536;
 
+/// The making of an instance, where a called function's name stands.
+pub(super) const INSTANTIATE: &str = "instantiate";
+
 /// Makes the errors of one instance.
 pub(crate) struct Faults {
     plugin: String,
@@ -43,9 +46,13 @@ impl Faults {
         // The backtrace is for the plugin's author.
         tracing::debug!(plugin = self.plugin, function, ?error, "plugin trapped");
         let plugin = &self.plugin;
-        let cause = self.log.clean(&error.root_cause().to_string());
+        // While it starts, what wasmtime was at is the fact; later the innermost cause says it all.
+        let starting = function == INSTANTIATE;
+        let cause = if starting { format!("{error:#}") } else { error.root_cause().to_string() };
+        let cause = self.log.clean(&cause);
         let (code, message) = match refusal {
             Some(bound) => ("plugin-limit", format!("plugin {plugin} ended in {function}: {bound}")),
+            None if starting => ("plugin-start", format!("plugin {plugin} cannot be started: {cause}")),
             None => ("plugin-trap", format!("plugin {plugin} trapped in {function}: {cause}")),
         };
         let instruction = match refusal {
@@ -94,7 +101,7 @@ impl Faults {
         if told.rows.len() > ROWS_MAX || told.rows.iter().any(|at| at.row >= rows) {
             return (self.broke(function, &format!("names rows beyond the {rows} of the batch")), false);
         }
-        let verdict = self.verdict(&told);
+        let verdict = verdict(&told);
         if verdict == Verdict::Restart {
             self.metrics.failed(function);
         }
@@ -115,17 +122,6 @@ impl Faults {
         (error, verdict != Verdict::Restart)
     }
 
-    /// A plugin that blames itself is started anew whatever it says of retrying.
-    fn verdict(&self, told: &PluginError) -> Verdict {
-        let hint = told.retry_after_ms.map(|ms| Duration::from_millis(ms.into()));
-        match (told.blame, told.retry) {
-            (Blame::Bug, _) => Verdict::Restart,
-            (_, Retry::Now) => Verdict::Retry { after: Some(hint.unwrap_or_default()) },
-            (_, Retry::Backoff) => Verdict::Retry { after: hint },
-            (_, Retry::Never) => Verdict::Stop,
-        }
-    }
-
     fn instruction(&self, blame: Blame) -> String {
         let plugin = &self.plugin;
         match blame {
@@ -140,6 +136,17 @@ impl Faults {
     fn fault(&self, function: &'static str, code: &str, message: String) -> ConnectorError {
         self.metrics.failed(function);
         ConnectorError::restart(StopClass::Plugin, code, message)
+    }
+}
+
+/// A plugin that blames itself is started anew whatever it says of retrying.
+fn verdict(told: &PluginError) -> Verdict {
+    let hint = told.retry_after_ms.map(|ms| Duration::from_millis(ms.into()));
+    match (told.blame, told.retry) {
+        (Blame::Bug, _) => Verdict::Restart,
+        (_, Retry::Now) => Verdict::Retry { after: Some(hint.unwrap_or_default()) },
+        (_, Retry::Backoff) => Verdict::Retry { after: hint },
+        (_, Retry::Never) => Verdict::Stop,
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::task::{AbortHandle, JoinError};
 use tokio::time::timeout;
 use wasmtime::Store;
 
-use super::fault::Faults;
+use super::fault::{Faults, INSTANTIATE};
 use crate::Manifest;
 use crate::bindings::v0_1::cdchost::plugin::types::PluginError;
 use crate::bindings::v0_1::exports::cdchost::plugin::metadata;
@@ -100,7 +100,7 @@ impl Instance {
             (started.map(|guest| guest.map(|guest| Box::new(Live { store, guest }))), refusal)
         });
         let _guard = AbortOnDrop(task.abort_handle());
-        let function = "instantiate";
+        let function = INSTANTIATE;
         let (started, refusal) = task.await.map_err(|error| faults.host(function, &error))?;
         let started = started.map_err(|_| faults.timeout(function))?;
         let live = started.map_err(|error| faults.trap(function, &error, refusal.as_deref()))?;
