@@ -73,7 +73,17 @@ const HOUSE: [Room; 12] = [
             "mysql",
             "plugin",
         ],
-        owns: &["clap", "anyhow", "axum", "tracing-subscriber", "indicatif", "miette", "mimalloc"],
+        owns: &[
+            "clap",
+            "anyhow",
+            "async-trait",
+            "axum",
+            "tracing-subscriber",
+            "indicatif",
+            "miette",
+            "mimalloc",
+            "rustix",
+        ],
     },
 ];
 

@@ -1,1 +1,26 @@
-fn main() {}
+//! The program: reads the command line and hands over.
+
+mod cli;
+mod commands;
+mod findings;
+mod progress;
+mod server;
+mod state;
+mod telemetry;
+mod wiring;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+
+/// Batches are megabytes that come and go: the system's allocator gives their pages back and takes them anew.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Run(arguments) => commands::run::run(arguments),
+    }
+}

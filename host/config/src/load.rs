@@ -6,10 +6,11 @@ mod interpolate;
 mod node;
 mod options;
 mod reader;
+mod show;
 mod words;
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 
@@ -47,6 +48,19 @@ pub struct Loaded {
     pub warnings: Vec<Finding>,
     /// Where each key stands.
     pub places: Places,
+    /// The same as JSON, keyed as in the file, defaults filled in, secrets masked: for people and records.
+    pub shown: serde_json::Value,
+}
+
+impl Loaded {
+    /// The folder of the pipeline's state, where `checkpoint.store` is one of this machine.
+    pub fn state_folder(&self) -> Option<PathBuf> {
+        let local = |(name, storage): (&String, &crate::StorageConfig)| {
+            check::local_path(&storage.url).ok().map(|path| (name.clone(), path))
+        };
+        let roots = self.config.storage.iter().filter_map(local).collect();
+        check::store_folder(&self.config.checkpoint.store, &roots).ok()
+    }
 }
 
 /// A file that cannot be run: all that is wrong with it, warnings included, in the order of the file.
@@ -77,7 +91,8 @@ pub fn load(input: Input<'_>) -> Result<Loaded, Refused> {
     if findings.iter().any(|finding| finding.severity == Severity::Error) {
         return Err(Refused(findings));
     }
-    Ok(Loaded { config, warnings: findings, places: reader.places })
+    let shown = show::section(&node, &config.sinks);
+    Ok(Loaded { config, warnings: findings, places: reader.places, shown })
 }
 
 /// What the TOML reader says of a key that stands twice.

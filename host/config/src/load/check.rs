@@ -1,7 +1,6 @@
 //! What must hold between the values of a file.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
 use super::node::{Node, Text};
@@ -21,7 +20,7 @@ pub(super) fn all(reader: &mut Reader<'_>, file: &Node<'_>, config: &PipelineCon
     sinks(reader, file, config);
     let roots = storage(reader, file, config);
     if let Some(node) = file.table("checkpoint") {
-        checkpoint(reader, node, &roots);
+        checkpoint(reader, node, &roots, config);
     }
 }
 
@@ -155,32 +154,33 @@ fn storage(reader: &mut Reader<'_>, file: &Node<'_>, config: &PipelineConfig) ->
     roots
 }
 
-fn checkpoint(reader: &mut Reader<'_>, node: &Node<'_>, roots: &BTreeMap<String, PathBuf>) {
+fn checkpoint(reader: &mut Reader<'_>, node: &Node<'_>, roots: &BTreeMap<String, PathBuf>, config: &PipelineConfig) {
     let Some(store) = node.text("store") else { return };
-    let folder = match store.text.strip_prefix("storage:") {
-        Some(rest) => {
-            let (name, inside) = rest.split_once('/').unwrap_or((rest, ""));
-            match roots.get(name) {
-                Some(root) if is_plain(inside) => root.join(inside),
-                Some(_) => return refuse_store(reader, &store.span, "names no folder inside the storage"),
-                None => return refuse_store(reader, &store.span, "names a storage that is not there"),
-            }
+    let folder = match store_folder(&store.text, roots) {
+        Ok(folder) => folder,
+        Err(problem) => {
+            let instruction = "write `file:///absolute/path`, or `storage:NAME/path` with the name of a [storage.NAME]";
+            return reader.error(&store.span, format!("`store` in [checkpoint] {problem}"), instruction);
         }
-        None => match local_path(&store.text) {
-            Ok(path) => path,
-            Err(problem) => return refuse_url(reader, "`store` in [checkpoint]", store, &problem),
-        },
     };
-    if let Some((name, _)) = roots.iter().find(|(_, root)| folder.starts_with(root) || root.starts_with(&folder)) {
+    let granted = |name: &String| config.sinks.iter().any(|sink| sink.allow.store.contains(name));
+    let mut near = roots.iter().filter(|(_, root)| folder.starts_with(root) || root.starts_with(&folder));
+    if let Some((name, _)) = near.find(|(name, _)| granted(name)) {
         let message = format!("the checkpoint store and storage `{name}` lie in one another");
         let instruction = "keep them apart: a plugin may write to a storage, and never to checkpoints";
         reader.error(&store.span, message, instruction);
     }
 }
 
-fn refuse_store(reader: &mut Reader<'_>, span: &Range<usize>, problem: &str) {
-    let instruction = "write `file:///absolute/path`, or `storage:NAME/path` with the name of a [storage.NAME]";
-    reader.error(span, format!("`store` in [checkpoint] {problem}"), instruction);
+/// The folder that `checkpoint.store` names.
+pub(super) fn store_folder(store: &str, roots: &BTreeMap<String, PathBuf>) -> Result<PathBuf, String> {
+    let Some(rest) = store.strip_prefix("storage:") else { return local_path(store) };
+    let (name, inside) = rest.split_once('/').unwrap_or((rest, ""));
+    match roots.get(name) {
+        Some(root) if is_plain(inside) => Ok(root.join(inside)),
+        Some(_) => Err("names no folder inside the storage".to_owned()),
+        None => Err("names a storage that is not there".to_owned()),
+    }
 }
 
 fn refuse_url(reader: &mut Reader<'_>, key: &str, url: &Text, problem: &str) {

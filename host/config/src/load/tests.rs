@@ -186,3 +186,22 @@ fn no_text_brings_the_loader_down() {
         let _ = load_text(&left.join("\n"));
     }
 }
+
+#[test]
+fn what_is_shown_has_the_defaults_and_no_secret() {
+    let text = SMALL.replace("plugin = \"blackhole\"", "plugin = \"blackhole\"\nbucket = 4\ntoken = \"${PW}\"");
+    let shown = load_text(&text).unwrap().shown;
+    assert_eq!(shown["source"]["password"], "***");
+    assert_eq!(shown["source"]["chunk"], serde_json::json!({"rows": 8096, "bytes": "8MiB"}));
+    assert_eq!(shown["checkpoint"]["interval"], "10s");
+    assert_eq!((&shown["sink"][0]["bucket"], &shown["sink"][0]["token"]), (&4.into(), &"***".into()));
+    assert!(!shown.to_string().contains("canary"));
+}
+
+#[test]
+fn the_state_folder_may_lie_in_a_storage() {
+    let folder = |text: &str| load_text(text).unwrap().state_folder().unwrap();
+    assert_eq!(folder(SMALL), Path::new("/tmp/state"));
+    let stored = SMALL.replace("file:///tmp/state", "storage:own/a/b") + "[storage.own]\nurl = \"file:///data\"\n";
+    assert_eq!(folder(&stored), Path::new("/data/a/b"));
+}

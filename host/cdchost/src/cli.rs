@@ -1,0 +1,87 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const EXAMPLES: &str = "\
+Examples:
+  cdchost run --plugins ./plugins pipeline.toml
+      Reads all tables, then follows the log, until it is told to stop.
+  cdchost run --plugins ./plugins --until caught-up pipeline.toml
+      Ends when everything that the server has now is committed.
+  curl --unix-socket STATE/control.sock http://localhost/v1/status
+      Shows how far a running pipeline is; STATE is the folder of `checkpoint.store`.
+
+Exit codes:
+  0  ended as it was told to, everything committed
+  1  failed while running: the last lines say the class, the reason and what to do
+  2  refused: command line, pipeline file or plugin
+  3  refused: source, store or sink unreachable, a missing right, a second host on the same state
+  130, 143  ended by a second SIGINT or SIGTERM, without a final checkpoint";
+
+/// Streams changes of databases into WASM plugins, each change once.
+#[derive(Debug, Parser)]
+#[command(name = "cdchost", version, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs a pipeline until it is told to stop, or until its input ends
+    ///
+    /// SIGTERM or SIGINT (ctrl-c) drains it, makes a final checkpoint, commits it and ends with 0; a second one ends
+    /// the process at once. After any end, the same command goes on where it was.
+    #[command(after_help = EXAMPLES)]
+    Run(RunArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// Folder of the plugins: NAME.wasm or NAME/NAME.wasm
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plugins: PathBuf,
+
+    /// Ends by itself when this is reached and committed
+    #[arg(long, value_enum)]
+    pub(crate) until: Option<Until>,
+
+    /// How the log on standard error is written
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
+
+    /// The pipeline file
+    #[arg(value_name = "pipeline.toml")]
+    pub(crate) pipeline: PathBuf,
+}
+
+/// Where a run ends by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Until {
+    /// All tables are read, at one consistent set of transactions
+    Snapshot,
+    /// All tables are read, and the log up to where the server is then
+    CaughtUp,
+}
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
+    }
+}

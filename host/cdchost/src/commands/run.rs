@@ -1,0 +1,225 @@
+//! `cdchost run`: runs a pipeline until it ends, fails or is told to stop.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cdchost_config::Finding;
+use cdchost_connector::StopClass;
+use cdchost_pipeline::{Pipeline, PipelineExit, PipelineHandle, PipelineState, PipelineStatus, Reason};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
+
+use crate::cli::RunArguments;
+use crate::findings::{Blame, Findings};
+use crate::progress;
+use crate::server::{Surface, hex, serve};
+use crate::telemetry::{RUN, Screen};
+use crate::wiring::{Contract, Ready, check};
+
+/// Time that blocking work of an ended run may take before the process ends around it.
+const LAST_WORK: Duration = Duration::from_secs(2);
+
+/// Runs the command.
+pub(crate) fn run(arguments: RunArguments) -> ExitCode {
+    let screen = Screen::start(arguments.log_format);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("cdchost").build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let mut findings = Findings::default();
+            let finding = Finding::error(format!("threads cannot be started: {error}"), "raise the process' limits");
+            findings.add(Blame::Environment, finding);
+            return refuse(&screen, &findings).into();
+        }
+    };
+    let code = runtime.block_on(drive(arguments, &screen));
+    runtime.shutdown_timeout(LAST_WORK);
+    code.into()
+}
+
+async fn drive(arguments: RunArguments, screen: &Screen) -> u8 {
+    let mut signals = match Signals::listen() {
+        Ok(signals) => signals,
+        Err(error) => {
+            let mut findings = Findings::default();
+            let finding = Finding::error(format!("signals cannot be listened to: {error}"), "");
+            findings.add(Blame::Environment, finding);
+            return refuse(screen, &findings);
+        }
+    };
+    let checked = tokio::select! {
+        checked = check(&arguments) => checked,
+        _ = signals.next() => return stopped_early(screen),
+    };
+    let checked = match checked {
+        Ok(checked) => checked,
+        Err(findings) => return refuse(screen, &findings),
+    };
+    checked.warnings.show(screen);
+    for contract in checked.contracts() {
+        show_contract(screen, &contract);
+    }
+    match checked.take_hold().await {
+        Ok(ready) => start(ready, screen, &mut signals).await,
+        Err(findings) => refuse(screen, &findings),
+    }
+}
+
+/// Starts the pipeline and waits for its end.
+async fn start(ready: Ready, screen: &Screen, signals: &mut Signals) -> u8 {
+    let Ready { setup, listener, state, sinks } = ready;
+    let (name, clock) = (setup.name.clone(), Arc::clone(&setup.clock));
+    let mut handle = Pipeline::start(setup);
+    let surface = Surface {
+        pipeline: name.clone(),
+        sinks,
+        status: handle.status(),
+        control: handle.control(),
+        clock: Arc::clone(&clock),
+    };
+    let mut helpers = JoinSet::new();
+    helpers.spawn(async move {
+        if let Err(error) = serve(listener, surface).await {
+            tracing::error!(%error, "the control socket is closed");
+        }
+    });
+    let (shown, status) = (screen.clone(), handle.status());
+    helpers.spawn(async move { progress::show(shown, status, || clock.now_micros()).await });
+    let (exit, ran) = until_end(&mut handle, screen, signals).await;
+    helpers.shutdown().await;
+    let status = handle.status().borrow().clone();
+    drop(state);
+    show_end(screen, &name, &exit, &status);
+    exit_code(&exit, ran)
+}
+
+/// Waits for the end; a signal asks for it, a second one does not wait. Says also whether data ever flowed.
+async fn until_end(handle: &mut PipelineHandle, screen: &Screen, signals: &mut Signals) -> (PipelineExit, bool) {
+    let mut status = handle.status();
+    let (mut ran, mut stopping, mut watching) = (false, false, true);
+    loop {
+        tokio::select! {
+            exit = handle.wait() => return (exit, ran),
+            changed = status.changed(), if watching => {
+                watching = changed.is_ok();
+                ran |= status.borrow_and_update().state == PipelineState::Running;
+            }
+            code = signals.next() => {
+                if stopping {
+                    screen.lines("ended without a final checkpoint: the next start goes on from the last one");
+                    std::process::exit(code);
+                }
+                stopping = true;
+                handle.stop();
+                tracing::info!(target: RUN, event = "stopping", "stopping: draining, final checkpoint, commit");
+            }
+        }
+    }
+}
+
+fn exit_code(exit: &PipelineExit, ran: bool) -> u8 {
+    let PipelineExit::Failed(reason) = exit else { return 0 };
+    match reason.class {
+        // What never ran failed for what it met, not for what it did.
+        StopClass::Config if !ran => 2,
+        StopClass::Source | StopClass::Sink | StopClass::Storage if !ran => 3,
+        _ => 1,
+    }
+}
+
+fn refuse(screen: &Screen, findings: &Findings) -> u8 {
+    findings.show(screen);
+    findings.exit_code().unwrap_or(1)
+}
+
+fn stopped_early(screen: &Screen) -> u8 {
+    screen.refusal("stopped before anything was started");
+    0
+}
+
+fn show_contract(screen: &Screen, contract: &Contract) {
+    let Contract { sink, version, lines } = contract;
+    let digest = hex(&sink.digest);
+    if screen.is_json() {
+        let lines: serde_json::Map<_, _> = lines.iter().map(|(key, text)| (key.clone(), text.clone().into())).collect();
+        let lines = serde_json::Value::from(lines).to_string();
+        let (id, plugin, parallelism) = (&sink.id, &sink.plugin, sink.parallelism);
+        tracing::info!(
+            target: RUN, event = "write-contract", sink = id, plugin, version, digest, parallelism, contract = lines
+        );
+        return;
+    }
+    let short = digest.get(..12).unwrap_or_default();
+    screen.lines(&format!("sink {}: {} {version} ({short}), parallelism {}", sink.id, sink.plugin, sink.parallelism));
+    for (key, text) in lines {
+        screen.lines(&format!("  {key}: {text}"));
+    }
+}
+
+fn show_end(screen: &Screen, name: &str, exit: &PipelineExit, status: &PipelineStatus) {
+    let epoch = status.committed.map(|epoch| epoch.0);
+    let state = match exit {
+        PipelineExit::Finished => "finished",
+        PipelineExit::Stopped => "stopped",
+        PipelineExit::Failed(_) => "failed",
+    };
+    if screen.is_json() {
+        return match exit {
+            PipelineExit::Failed(Reason { class, code, message, instruction }) => {
+                let class = class.name();
+                tracing::error!(
+                    target: RUN, event = "ended", state, epoch, class, code, message, instruction
+                );
+            }
+            _ => tracing::info!(target: RUN, event = "ended", state, epoch),
+        };
+    }
+    let committed = epoch.map_or("nothing is committed".to_owned(), |epoch| format!("checkpoint {epoch} is committed"));
+    match exit {
+        PipelineExit::Failed(Reason { class, message, instruction, .. }) => {
+            screen.lines(&format!("pipeline {name} failed ({}): {message}\n    {instruction}", class.name()));
+            screen.lines(&format!("{committed}; the next start goes on from there"));
+        }
+        _ => screen.lines(&format!("pipeline {name} {state}: {committed}")),
+    }
+}
+
+/// SIGINT and SIGTERM.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// Waits for one; gives the exit code of a process that it ends.
+    async fn next(&mut self) -> i32 {
+        tokio::select! {
+            _ = self.interrupt.recv() => 130,
+            _ = self.terminate.recv() => 143,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(class: StopClass) -> PipelineExit {
+        let text = String::new;
+        PipelineExit::Failed(Reason { class, code: text(), message: text(), instruction: text() })
+    }
+
+    #[test]
+    fn exit_codes_tell_who_has_to_act() {
+        assert_eq!(exit_code(&PipelineExit::Finished, true), 0);
+        assert_eq!(exit_code(&PipelineExit::Stopped, false), 0);
+        assert_eq!(exit_code(&failed(StopClass::Sink), true), 1);
+        assert_eq!(exit_code(&failed(StopClass::Plugin), false), 1);
+        assert_eq!(exit_code(&failed(StopClass::Config), false), 2);
+        assert_eq!(exit_code(&failed(StopClass::Source), false), 3);
+    }
+}

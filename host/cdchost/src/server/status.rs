@@ -1,0 +1,160 @@
+//! The status as JSON.
+
+use std::fmt::Write as _;
+
+use cdchost_connector::{SnapshotState, SourcePhase, SourceProgress, TableProgress};
+use cdchost_model::TableId;
+use cdchost_pipeline::PipelineStatus;
+use serde_json::{Value, json};
+
+/// What is known of a sink before it runs.
+#[derive(Clone, Debug)]
+pub(crate) struct SinkIdentity {
+    pub(crate) id: String,
+    pub(crate) plugin: String,
+    pub(crate) digest: [u8; 32],
+    pub(crate) parallelism: u32,
+}
+
+/// All that a pipeline says of itself at `now` (microseconds since the epoch).
+pub(crate) fn status(pipeline: &str, sinks: &[SinkIdentity], status: &PipelineStatus, now: i64) -> Value {
+    let source = &status.source;
+    json!({
+        "pipeline": pipeline,
+        "state": status.state.name(),
+        "reason": status.reason.as_ref().map(super::error),
+        "generation": status.generation.map(|generation| generation.0),
+        "epoch": {
+            "durable": status.durable.map(|epoch| epoch.0),
+            "committed": status.committed.map(|epoch| epoch.0),
+        },
+        "phase": phase_name(source.phase),
+        "caught-up": source.caught_up,
+        "position": source.position,
+        "lag-ms": lag_ms(source, now),
+        "restarts": status.restarts,
+        "reconnects": source.reconnects,
+        "last-disconnect": source.last_disconnect,
+        "ignored": source.ignored,
+        "tables": source.tables.iter().map(|(id, progress)| table(id, progress)).collect::<Vec<_>>(),
+        "sinks": sinks.iter().map(sink).collect::<Vec<_>>(),
+    })
+}
+
+/// How far the source is behind its server: nothing once it has read all that the server has, unknown before the first
+/// transaction.
+pub(crate) fn lag_ms(source: &SourceProgress, now: i64) -> Option<i64> {
+    if source.caught_up {
+        return Some(0);
+    }
+    source.event_time_micros.map(|event| (now.saturating_sub(event) / 1_000).max(0))
+}
+
+/// The word that stands in status.
+pub(crate) fn phase_name(phase: SourcePhase) -> &'static str {
+    match phase {
+        SourcePhase::Starting => "starting",
+        SourcePhase::Snapshot => "snapshot",
+        SourcePhase::Streaming => "streaming",
+        SourcePhase::Ended => "ended",
+    }
+}
+
+fn table(id: &TableId, progress: &TableProgress) -> Value {
+    let snapshot = match progress.snapshot {
+        SnapshotState::Waiting => "waiting",
+        SnapshotState::Reading => "reading",
+        SnapshotState::Done => "done",
+    };
+    json!({
+        "table": id.to_string(),
+        "snapshot": snapshot,
+        "rows-read": progress.rows_read,
+        "rows-estimate": progress.rows_estimate,
+        "chunks": progress.chunks_done,
+        "changes": progress.changes,
+    })
+}
+
+fn sink(sink: &SinkIdentity) -> Value {
+    json!({ "id": sink.id, "plugin": sink.plugin, "digest": hex(&sink.digest), "parallelism": sink.parallelism })
+}
+
+/// A digest as people compare it.
+pub(crate) fn hex(digest: &[u8]) -> String {
+    digest.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use cdchost_connector::StopClass;
+    use cdchost_model::{Epoch, Generation};
+    use cdchost_pipeline::{PipelineState, Reason};
+
+    use super::*;
+
+    #[test]
+    fn a_pipeline_that_has_not_begun_knows_little() {
+        let status = status("demo", &[], &PipelineStatus::default(), 0);
+        assert_eq!(status["state"], "starting");
+        assert_eq!(status["epoch"], json!({"durable": null, "committed": null}));
+        assert_eq!(
+            (&status["reason"], &status["lag-ms"], &status["generation"]),
+            (&Value::Null, &Value::Null, &Value::Null)
+        );
+    }
+
+    #[test]
+    fn all_of_it_is_shown() {
+        let table = TableProgress {
+            snapshot: SnapshotState::Reading,
+            rows_read: 5,
+            rows_estimate: Some(9),
+            chunks_done: 2,
+            changes: 3,
+        };
+        let source = SourceProgress {
+            phase: SourcePhase::Snapshot,
+            position: "binlog.000001:4".into(),
+            event_time_micros: Some(1_000_000),
+            tables: [(TableId::new("shop", "orders"), table)].into(),
+            ..SourceProgress::default()
+        };
+        let reason = Reason { class: StopClass::Sink, code: "c".into(), message: "m".into(), instruction: "i".into() };
+        let status = PipelineStatus {
+            state: PipelineState::Restarting,
+            reason: Some(reason),
+            generation: Some(Generation(7)),
+            durable: Some(Epoch(5)),
+            committed: Some(Epoch(4)),
+            restarts: 1,
+            source,
+            sinks: Vec::new(),
+        };
+        let sink = SinkIdentity { id: "lake".into(), plugin: "paimon".into(), digest: [0xab; 32], parallelism: 2 };
+        let shown = super::status("demo", &[sink], &status, 3_500_000);
+        let expect = json!({
+            "pipeline": "demo",
+            "state": "restarting",
+            "reason": {"class": "sink", "code": "c", "message": "m", "instruction": "i"},
+            "generation": 7,
+            "epoch": {"durable": 5, "committed": 4},
+            "phase": "snapshot",
+            "caught-up": false,
+            "position": "binlog.000001:4",
+            "lag-ms": 2500,
+            "restarts": 1,
+            "reconnects": 0,
+            "last-disconnect": null,
+            "ignored": {},
+            "tables": [{"table": "shop.orders", "snapshot": "reading", "rows-read": 5, "rows-estimate": 9, "chunks": 2,
+                        "changes": 3}],
+            "sinks": [{"id": "lake", "plugin": "paimon", "digest": "ab".repeat(32), "parallelism": 2}],
+        });
+        assert_eq!(shown, expect);
+    }
+}

@@ -1,0 +1,164 @@
+//! From a pipeline file to a pipeline that can be started: looks at everything first, then takes hold of it.
+
+mod check;
+mod source;
+
+use std::collections::BTreeMap;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cdchost_checkpoint::CheckpointStore;
+use cdchost_config::{Finding, Loaded, SinkConfig};
+use cdchost_connector::{Capabilities, Clock, SourceConnector, SourceEnd};
+use cdchost_pipeline::{PipelineMetrics, PipelineSetup, SinkSetup};
+use cdchost_plugin::{Plugin, SinkSpec};
+use cdchost_storage::{StorageError, Store};
+
+pub(crate) use self::check::check;
+use crate::findings::{Blame, Findings};
+use crate::server::SinkIdentity;
+use crate::state::StateFolder;
+
+/// A pipeline that was looked at and found good. Nothing was written yet.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    loaded: Loaded,
+    state: PathBuf,
+    source: Arc<dyn SourceConnector>,
+    end: SourceEnd,
+    clock: Arc<dyn Clock>,
+    sinks: Vec<CheckedSink>,
+    /// What the user should know.
+    pub(crate) warnings: Findings,
+}
+
+/// A sink whose plugin is loaded and whose options are good.
+#[derive(Debug)]
+struct CheckedSink {
+    plugin: Plugin,
+    capabilities: Capabilities,
+}
+
+/// What a sink promises, for the user.
+#[derive(Debug)]
+pub(crate) struct Contract {
+    pub(crate) sink: SinkIdentity,
+    pub(crate) version: String,
+    pub(crate) lines: Vec<(String, String)>,
+}
+
+/// A pipeline whose state folder this process holds.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) setup: PipelineSetup,
+    pub(crate) listener: UnixListener,
+    pub(crate) state: StateFolder,
+    pub(crate) sinks: Vec<SinkIdentity>,
+}
+
+impl Checked {
+    /// The write contract of each sink, in the order of the file.
+    pub(crate) fn contracts(&self) -> Vec<Contract> {
+        let sinks = self.identities().into_iter().zip(&self.sinks);
+        let contract = |(sink, checked): (SinkIdentity, &CheckedSink)| Contract {
+            sink,
+            version: checked.plugin.manifest().version.clone(),
+            lines: checked.capabilities.contract.clone(),
+        };
+        sinks.map(contract).collect()
+    }
+
+    fn identities(&self) -> Vec<SinkIdentity> {
+        let config = &self.loaded.config;
+        let sinks = config.sinks.iter().zip(&self.sinks);
+        let identity = |(sink, checked): (&SinkConfig, &CheckedSink)| SinkIdentity {
+            id: sink.id.clone(),
+            plugin: sink.plugin.clone(),
+            digest: checked.plugin.digest(),
+            parallelism: sink.parallelism.unwrap_or(config.parallelism),
+        };
+        sinks.map(identity).collect()
+    }
+
+    /// Takes hold of the state folder and opens the stores.
+    pub(crate) async fn take_hold(self) -> Result<Ready, Findings> {
+        let state = StateFolder::claim(&self.state).map_err(environment)?;
+        let listener = state.listen().map_err(environment)?;
+        let stores = self.stores().await?;
+        let store = self.checkpoint_store(&stores).await?;
+        let sinks = self.identities();
+        let config = self.loaded.config;
+        let mut setups = Vec::new();
+        for ((checked, sink), identity) in self.sinks.iter().zip(&config.sinks).zip(&sinks) {
+            let built = checked.plugin.sink(spec(&config.name, sink, stores.clone()));
+            let built = built.map_err(|error| {
+                let mut findings = Findings::default();
+                let instruction = error.instruction();
+                findings.extend(Blame::Config, error.findings().into_iter().map(|f| Finding::error(f, instruction)));
+                findings
+            })?;
+            setups.push(SinkSetup { sink: built, parallelism: identity.parallelism });
+        }
+        let setup = PipelineSetup {
+            metrics: PipelineMetrics::unregistered(&config.name),
+            name: config.name,
+            config: self.loaded.shown.to_string(),
+            checkpoint: config.checkpoint,
+            restart: config.restart,
+            source: self.source,
+            sinks: setups,
+            store,
+            clock: self.clock,
+            end: self.end,
+        };
+        Ok(Ready { setup, listener, state, sinks })
+    }
+
+    /// The roots that any sink is granted.
+    async fn stores(&self) -> Result<BTreeMap<String, Store>, Findings> {
+        let config = &self.loaded.config;
+        let mut stores = BTreeMap::new();
+        for (name, storage) in &config.storage {
+            let mut options = storage.options.clone();
+            options.extend(storage.secrets.iter().map(|(key, secret)| (key.clone(), secret.reveal().to_owned())));
+            let place = format!("storage.{name}.url");
+            let store = Store::open(&storage.url, &options).await.map_err(|error| self.storage(&error, &place))?;
+            stores.insert(name.clone(), store);
+        }
+        Ok(stores)
+    }
+
+    async fn checkpoint_store(&self, stores: &BTreeMap<String, Store>) -> Result<CheckpointStore, Findings> {
+        let url = &self.loaded.config.checkpoint.store;
+        let inside = url.strip_prefix("storage:").and_then(|rest| rest.split_once('/'));
+        let opened = match inside.and_then(|(name, folder)| Some((stores.get(name)?, folder))) {
+            Some((store, folder)) => store.below(folder),
+            None => Store::open(url, &BTreeMap::new()).await,
+        };
+        opened.map(CheckpointStore::new).map_err(|error| self.storage(&error, "checkpoint.store"))
+    }
+
+    fn storage(&self, error: &StorageError, place: &str) -> Findings {
+        let instruction = "make the folder usable for this user, or choose another";
+        environment(Finding::error(error.to_string(), instruction).at(self.loaded.places.find(place)))
+    }
+}
+
+fn environment(finding: Finding) -> Findings {
+    let mut findings = Findings::default();
+    findings.add(Blame::Environment, finding);
+    findings
+}
+
+fn spec(pipeline: &str, sink: &SinkConfig, stores: BTreeMap<String, Store>) -> SinkSpec {
+    SinkSpec {
+        pipeline: pipeline.to_owned(),
+        id: sink.id.clone(),
+        options: sink.options.clone(),
+        secrets: sink.secrets.clone(),
+        allow: sink.allow.clone(),
+        limits: sink.limits.clone(),
+        stores,
+    }
+}
