@@ -1,11 +1,15 @@
 //! A pipeline from outside: start it, watch it, ask it for a checkpoint, stop it.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
 use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_model::Epoch;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::{PipelineExit, PipelineSetup, PipelineStatus, Reason};
+use crate::generation::Surroundings;
+use crate::{PipelineExit, PipelineSetup, PipelineStatus, Reason, supervisor};
 
 /// The engine.
 #[derive(Debug)]
@@ -30,9 +34,18 @@ impl Pipeline {
         let (status_to, status) = watch::channel(PipelineStatus::default());
         let (checkpoints, requests) = mpsc::channel(16);
         let (stop, stopping) = watch::channel(false);
+        let around = Arc::new(Surroundings {
+            setup,
+            status: status_to,
+            requests: Mutex::new(requests),
+            stop: stopping,
+            nonce: RandomState::new().build_hasher().finish(), // keys are drawn at random per process
+        });
         let task = tokio::spawn(async move {
-            let _ = (setup, status_to, requests, stopping);
-            PipelineExit::Stopped
+            tokio::select! {
+                exit = supervisor::run(Arc::clone(&around)) => exit,
+                never = supervisor::show_stopping(around) => match never {},
+            }
         });
         PipelineHandle { status, checkpoints, stop, task }
     }

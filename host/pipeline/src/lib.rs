@@ -3,11 +3,21 @@
 //! [`Pipeline::start`] is the way in. The engine knows sources, sinks and time only through `cdchost-connector`.
 #![warn(missing_docs)]
 
+mod channel;
+mod checkpointer;
+mod failpoints;
+mod failure;
+mod generation;
 mod handle;
 mod metrics;
+mod recovery;
+mod retry;
 mod setup;
 mod status;
+mod supervisor;
+mod tasks;
 
+pub use failpoints::FAILPOINTS;
 pub use handle::{Pipeline, PipelineControl, PipelineHandle};
 pub use metrics::PipelineMetrics;
 pub use setup::{PipelineSetup, SinkSetup};

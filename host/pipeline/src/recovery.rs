@@ -1,0 +1,148 @@
+//! Begins a run: claims its place, settles what is durable at every sink, and checks how far the targets are.
+
+use std::sync::Arc;
+
+use cdchost_checkpoint::{
+    Chain, ChainState, CommitPermit, LostItem, Plan, Record, Settled, SinkReport, match_sinks, plan, settle,
+};
+use cdchost_connector::{Capabilities, CommitOutcome, Committer, Verdict};
+use cdchost_model::{ChangeSeq, Committable, Epoch, Generation, Lineage};
+
+use crate::failpoints;
+use crate::failure::Failure;
+use crate::retry::Backoff;
+use crate::setup::{PipelineSetup, SinkSetup};
+use crate::tasks::committer::{check_count, commit};
+
+/// A sink whose target stands where the record says.
+pub(crate) struct RecoveredSink {
+    pub(crate) committer: Box<dyn Committer>,
+    pub(crate) capabilities: Capabilities,
+}
+
+/// All that the rest of a run grows from.
+pub(crate) struct Recovered {
+    pub(crate) chain: Chain,
+    pub(crate) record: Option<Arc<Record>>,
+    pub(crate) lineage: Lineage,
+    pub(crate) first_epoch: Epoch,
+    pub(crate) sinks: Vec<RecoveredSink>,
+    /// The highest change-seq that the record or any target knows.
+    pub(crate) change_seq: ChangeSeq,
+}
+
+pub(crate) async fn recover(setup: &PipelineSetup, nonce: u64) -> Result<Recovered, Failure> {
+    tracing::info!(event = "recovery-started", pipeline = setup.name);
+    failpoints::hit(failpoints::BEFORE_CLAIM);
+    let now = setup.clock.now_micros();
+    let (mut chain, mut state) = Chain::claim(setup.store.clone(), &setup.name, now, nonce).await?;
+    let generation = chain.generation();
+    let plan = plan(&state)?;
+    tracing::info!(event = "generation-claimed", generation = generation.0, plan = ?plan);
+    if let Some(record) = state.newest() {
+        let ids: Vec<&str> = setup.sinks.iter().map(|s| s.sink.id()).collect();
+        match_sinks(record, &ids)?;
+    }
+    failpoints::hit(failpoints::BEFORE_RECOVER);
+    let mut stepped_back = false;
+    let (mut sinks, reports, first_epoch) = loop {
+        let (mut sinks, reports) = recover_sinks(setup, generation, &state).await?;
+        match settle(&setup.name, &plan, &state, &reports)? {
+            Settled::Ready { first_epoch } => break (sinks, reports, first_epoch),
+            Settled::StepBack { lost } => {
+                tracing::warn!(event = "epoch-lost", epoch = lost.0, "a target lost an epoch; it is made again");
+                state = state.before(lost);
+                stepped_back = true;
+                for sink in &mut sinks {
+                    sink.committer.close().await;
+                }
+            }
+        }
+    };
+    announce(setup, &mut chain, &state, &mut sinks).await?;
+    let record = state.newest().cloned();
+    chain.grow_from(record.as_deref());
+    let lineage = match &record {
+        Some(record) if !stepped_back && matches!(plan, Plan::Restore) => record.cut.lineage.clone(),
+        _ => Lineage(format!("{now:x}-{generation}")),
+    };
+    let known = reports.iter().filter_map(|r| r.progress.as_ref()).map(|p| p.cut.change_seq);
+    let change_seq = known.chain(record.iter().map(|r| r.cut.change_seq)).max().unwrap_or_default();
+    failpoints::hit(failpoints::RECOVERED);
+    let restored = record.as_ref().map(|r| r.epoch().0);
+    tracing::info!(event = "recovery-done", generation = generation.0, restored, first_epoch = first_epoch.0);
+    Ok(Recovered { chain, record, lineage, first_epoch, sinks, change_seq })
+}
+
+/// What open records hold for one sink, in epoch order.
+fn permits_of<'a>(state: &'a ChainState, sink: &'a str) -> impl Iterator<Item = CommitPermit> + 'a {
+    state.open.iter().flat_map(|record| record.permits()).filter(move |permit| permit.sink() == sink)
+}
+
+async fn recover_sinks(
+    setup: &PipelineSetup,
+    generation: Generation,
+    state: &ChainState,
+) -> Result<(Vec<RecoveredSink>, Vec<SinkReport>), Failure> {
+    let mut sinks = Vec::new();
+    let mut reports = Vec::new();
+    for configured in &setup.sinks {
+        let (sink, report) = recover_sink(configured, generation, state).await?;
+        failpoints::hit_at(failpoints::AFTER_RECOVER, &report.sink, None);
+        sinks.push(sink);
+        reports.push(report);
+    }
+    Ok((sinks, reports))
+}
+
+async fn recover_sink(
+    configured: &SinkSetup,
+    generation: Generation,
+    state: &ChainState,
+) -> Result<(RecoveredSink, SinkReport), Failure> {
+    let id = configured.sink.id();
+    let mut committer = configured.sink.committer(generation).await?;
+    let capabilities = committer.open().await?;
+    let pending: Vec<Committable> = permits_of(state, id).flat_map(|permit| permit.items().to_vec()).collect();
+    let restored = state.newest().map(|record| &record.cut);
+    let recovered = committer.recover(restored, &pending).await?;
+    check_count(id, pending.len(), recovered.outcomes.len())?;
+    let mut report = SinkReport {
+        sink: id.into(),
+        keeps_marker: capabilities.abilities.reports_progress,
+        progress: recovered.progress,
+        lost: Vec::new(),
+        settled: Vec::new(),
+    };
+    for (item, outcome) in pending.iter().zip(recovered.outcomes) {
+        match outcome {
+            CommitOutcome::Committed | CommitOutcome::AlreadyCommitted => report.settled.push(item.epoch),
+            CommitOutcome::Lost(reason) => report.lost.push(LostItem { epoch: item.epoch, reason }),
+            CommitOutcome::Failed(error) if !matches!(error.verdict, Verdict::Retry { .. }) => return Err(error.into()),
+            // Not yet: the announcement of its epoch goes on with it.
+            CommitOutcome::RetryAfter(_) | CommitOutcome::Failed(_) => {}
+        }
+    }
+    Ok((RecoveredSink { committer, capabilities }, report))
+}
+
+/// Commits every open epoch at every sink, so that markers move on where nothing was prepared, and notes it.
+async fn announce(
+    setup: &PipelineSetup,
+    chain: &mut Chain,
+    state: &ChainState,
+    sinks: &mut [RecoveredSink],
+) -> Result<(), Failure> {
+    for record in &state.open {
+        for permit in record.permits() {
+            let place = setup.sinks.iter().position(|configured| configured.sink.id() == permit.sink());
+            let Some(sink) = place.and_then(|place| sinks.get_mut(place)) else { continue };
+            let retries = setup.metrics.sink(permit.sink()).retries;
+            commit(sink.committer.as_mut(), &permit, &mut Backoff::new(&setup.clock, &retries)).await?;
+        }
+        failpoints::hit(failpoints::RECOVERY_BEFORE_NOTE);
+        chain.note_committed(record.epoch()).await?;
+        tracing::info!(event = "committed", epoch = record.epoch().0, recovered = true);
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! Runs a sink's committer: tables, and commits in epoch order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cdchost_checkpoint::CommitPermit;
+use cdchost_connector::{Clock, CommitOutcome, Committer, ConnectorError, SchemaChangeRequest, StopClass, Verdict};
+use cdchost_model::Committable;
+use tokio::sync::{mpsc, watch};
+
+use super::{CommitterMessage, Report};
+use crate::failpoints;
+use crate::failure::Failure;
+use crate::metrics::SinkMetrics;
+use crate::retry::Backoff;
+
+/// A committer and its surroundings.
+pub(crate) struct CommitterTask {
+    pub(crate) committer: Box<dyn Committer>,
+    pub(crate) messages: mpsc::Receiver<CommitterMessage>,
+    pub(crate) reports: mpsc::Sender<Report>,
+    pub(crate) ending: watch::Receiver<bool>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) metrics: SinkMetrics,
+    pub(crate) sink: usize,
+}
+
+impl CommitterTask {
+    pub(crate) async fn run(mut self) -> Result<(), Failure> {
+        loop {
+            let message = tokio::select! {
+                biased;
+                _ = self.ending.wait_for(|ending| *ending) => break,
+                message = self.messages.recv() => message.ok_or(Failure::Closed)?,
+            };
+            match message {
+                CommitterMessage::Apply(request, done) => {
+                    self.apply(&request).await?;
+                    let _ = done.send(()); // the dispatcher is gone only when the run ends
+                }
+                CommitterMessage::Commit(permit) => self.commit(&permit).await?,
+            }
+        }
+        self.committer.close().await;
+        Ok(())
+    }
+
+    async fn apply(&mut self, request: &SchemaChangeRequest) -> Result<(), Failure> {
+        let mut backoff = Backoff::new(&self.clock, &self.metrics.retries);
+        while let Err(error) = self.committer.apply_schema_change(request).await {
+            backoff.wait(error, "apply-schema-change").await?;
+        }
+        Ok(())
+    }
+
+    async fn commit(&mut self, permit: &CommitPermit) -> Result<(), Failure> {
+        let epoch = permit.cut().epoch;
+        tracing::info!(event = "commit-started", epoch = epoch.0, sink = permit.sink());
+        failpoints::hit_at(failpoints::BEFORE_COMMIT, permit.sink(), None);
+        let mut backoff = Backoff::new(&self.clock, &self.metrics.retries);
+        commit(self.committer.as_mut(), permit, &mut backoff).await?;
+        let report = Report::Committed { sink: self.sink, epoch };
+        self.reports.send(report).await.map_err(|_| Failure::Closed)
+    }
+}
+
+/// Commits an epoch at one sink; returns when all of it is visible.
+pub(crate) async fn commit(
+    committer: &mut dyn Committer,
+    permit: &CommitPermit,
+    backoff: &mut Backoff,
+) -> Result<(), Failure> {
+    let mut items = permit.items().to_vec();
+    loop {
+        let outcomes = match committer.commit(permit.cut(), &items).await {
+            Ok(outcomes) => outcomes,
+            Err(error) => {
+                backoff.wait(error, "commit").await?;
+                continue;
+            }
+        };
+        let Some(waiting) = judge(permit, items, outcomes)? else { return Ok(()) };
+        items = waiting.items;
+        match waiting.error {
+            Some(error) => backoff.wait(error, "commit").await?,
+            None if backoff.pause(waiting.after).await => {}
+            None => return Err(slow(permit)),
+        }
+    }
+}
+
+/// Items that are not visible yet.
+struct Waiting {
+    items: Vec<Committable>,
+    after: Duration,
+    error: Option<ConnectorError>,
+}
+
+/// Sorts the outcomes of one call; none = all is visible.
+fn judge(
+    permit: &CommitPermit,
+    items: Vec<Committable>,
+    outcomes: Vec<CommitOutcome>,
+) -> Result<Option<Waiting>, Failure> {
+    check_count(permit.sink(), items.len(), outcomes.len())?;
+    let mut waiting = Waiting { items: Vec::new(), after: Duration::ZERO, error: None };
+    for (item, outcome) in items.into_iter().zip(outcomes) {
+        match outcome {
+            CommitOutcome::Committed | CommitOutcome::AlreadyCommitted => continue,
+            CommitOutcome::RetryAfter(ms) => waiting.after = waiting.after.max(Duration::from_millis(u64::from(ms))),
+            CommitOutcome::Lost(reason) => return Err(lost(permit, &item, &reason)),
+            CommitOutcome::Failed(error) if matches!(error.verdict, Verdict::Retry { .. }) => {
+                waiting.error = Some(error);
+            }
+            CommitOutcome::Failed(error) => return Err(error.into()),
+        }
+        waiting.items.push(item);
+    }
+    Ok(if waiting.items.is_empty() { None } else { Some(waiting) })
+}
+
+pub(crate) fn check_count(sink: &str, items: usize, outcomes: usize) -> Result<(), Failure> {
+    if items == outcomes {
+        return Ok(());
+    }
+    let message = format!("sink {sink} answered {outcomes} outcomes for {items} prepared items");
+    Err(ConnectorError::restart(StopClass::Plugin, "sink-outcomes", message).into())
+}
+
+/// The next run settles it: it goes back to the record before, where that one is kept and no other sink is ahead.
+fn lost(permit: &CommitPermit, item: &Committable, reason: &str) -> Failure {
+    let (sink, epoch) = (permit.sink(), permit.cut().epoch);
+    let message = format!("target of sink {sink} lost {} prepared for epoch {epoch}: {reason}", item.key);
+    ConnectorError::restart(StopClass::Sink, "sink-lost-prepared", message).into()
+}
+
+fn slow(permit: &CommitPermit) -> Failure {
+    let (sink, epoch) = (permit.sink(), permit.cut().epoch);
+    let message = format!("sink {sink} did not finish the commit of epoch {epoch}");
+    let error = ConnectorError::restart(StopClass::Sink, "sink-commit-slow", message);
+    error
+        .with_instruction("see why the target does not take commits; the epoch is durable and is committed later")
+        .into()
+}

@@ -1,0 +1,110 @@
+//! Runs one writer of a sink: rows, barriers, prepared work.
+
+use std::sync::Arc;
+
+use cdchost_connector::{Clock, ConnectorError, SinkWriter, StopClass, Verdict};
+use cdchost_model::{ChangeBatch, Cut, TableSchema};
+use tokio::sync::{mpsc, watch};
+
+use super::{Report, WriterMessage};
+use crate::channel::Receiver;
+use crate::failpoints;
+use crate::failure::Failure;
+use crate::metrics::SinkMetrics;
+use crate::retry::Backoff;
+
+/// One writer and its surroundings.
+pub(crate) struct WriterTask {
+    pub(crate) writer: Box<dyn SinkWriter>,
+    pub(crate) messages: Receiver<WriterMessage>,
+    pub(crate) reports: mpsc::Sender<Report>,
+    /// True when the run has drained: what is queued is not wanted any more.
+    pub(crate) ending: watch::Receiver<bool>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) metrics: SinkMetrics,
+    pub(crate) sink_id: String,
+    pub(crate) sink: usize,
+    pub(crate) subtask: usize,
+}
+
+impl WriterTask {
+    pub(crate) async fn run(mut self) -> Result<(), Failure> {
+        loop {
+            let held = tokio::select! {
+                biased;
+                _ = self.ending.wait_for(|ending| *ending) => break,
+                held = self.messages.recv() => held.ok_or(Failure::Closed)?,
+            };
+            match held.message {
+                WriterMessage::Schema(schema) => self.on_schema(&schema).await?,
+                WriterMessage::Batch(batch) => self.write(&batch).await?,
+                WriterMessage::Barrier(cut) => self.prepare(&cut).await?,
+            }
+            drop(held.credit);
+        }
+        self.writer.close(true).await;
+        Ok(())
+    }
+
+    async fn on_schema(&mut self, schema: &Arc<TableSchema>) -> Result<(), Failure> {
+        let mut backoff = self.backoff();
+        while let Err(error) = self.writer.on_schema(schema).await {
+            backoff.wait(error, "on-schema").await?;
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self, batch: &ChangeBatch) -> Result<(), Failure> {
+        let began = self.clock.elapsed();
+        let mut backoff = self.backoff();
+        while let Err(error) = self.writer.write(batch).await {
+            backoff.wait(whole(error), "write").await?;
+        }
+        self.metrics.rows.inc_by(batch.rows() as u64);
+        self.metrics.batches.inc();
+        self.metrics.busy_seconds.inc_by(self.clock.elapsed().saturating_sub(began).as_secs_f64());
+        Ok(())
+    }
+
+    async fn prepare(&mut self, cut: &Cut) -> Result<(), Failure> {
+        let mut backoff = self.backoff();
+        let committables = loop {
+            match self.writer.prepare_commit(cut).await {
+                Ok(committables) => break committables,
+                Err(error) => backoff.wait(error, "prepare-commit").await?,
+            }
+        };
+        if let Some(odd) = committables.iter().find(|c| c.epoch != cut.epoch || c.generation != cut.generation) {
+            let message = format!(
+                "sink {} prepared for epoch {} of generation {}, asked was epoch {} of generation {}",
+                self.sink_id, odd.epoch, odd.generation, cut.epoch, cut.generation
+            );
+            return Err(ConnectorError::stop(StopClass::Plugin, "sink-committable", message).into());
+        }
+        let state = loop {
+            match self.writer.save_state().await {
+                Ok(state) => break state,
+                Err(error) => backoff.wait(error, "save-state").await?,
+            }
+        };
+        failpoints::hit_at(failpoints::PREPARED, &self.sink_id, u32::try_from(self.subtask).ok());
+        let (sink, subtask, epoch) = (self.sink, self.subtask, cut.epoch);
+        let report = Report::Prepared { sink, subtask, epoch, committables, state };
+        self.reports.send(report).await.map_err(|_| Failure::Closed)
+    }
+
+    fn backoff(&self) -> Backoff {
+        Backoff::new(&self.clock, &self.metrics.retries)
+    }
+}
+
+/// A sink that refuses single rows stops the pipeline: rows are never left out.
+fn whole(mut error: ConnectorError) -> ConnectorError {
+    if let (Verdict::Retry { .. }, Some(first)) = (error.verdict, error.rows.first()) {
+        error.message =
+            format!("{}: {} rows refused, the first because {}", error.message, error.rows.len(), first.reason);
+        error.verdict = Verdict::Stop;
+        error.class = StopClass::Data;
+    }
+    error
+}
