@@ -53,10 +53,10 @@ impl PacketStream {
 
     /// Wraps the transport into another. Refused while bytes of the old one wait: they would be taken for bytes of
     /// the new one.
-    pub(crate) async fn rewrap(
-        self,
-        wrap: impl AsyncFnOnce(Box<dyn Transport>) -> Result<Box<dyn Transport>, WireError>,
-    ) -> Result<Self, WireError> {
+    pub(crate) async fn rewrap<F>(self, wrap: impl FnOnce(Box<dyn Transport>) -> F) -> Result<Self, WireError>
+    where
+        F: Future<Output = Result<Box<dyn Transport>, WireError>> + Send,
+    {
         if self.input.has_bytes() {
             return Err(ProtocolError::new("bytes came in clear after encryption was agreed on").into());
         }

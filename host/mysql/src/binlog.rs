@@ -1,5 +1,14 @@
 //! The log: transactions out of events, rows out of their bytes, straight into columns.
 
-pub(crate) mod json;
+mod gather;
+mod json;
 mod plan;
+mod position;
 mod rows;
+mod tables;
+mod transaction;
+
+pub(crate) use gather::value_error;
+pub(crate) use position::BinlogPosition;
+pub(crate) use tables::LogTables;
+pub(crate) use transaction::{LogStart, Seen, Transactions};

@@ -8,7 +8,7 @@ pub(crate) mod temporal;
 
 pub(crate) use buffer::Column;
 pub(crate) use kind::{ColumnKind, Labels};
-pub(crate) use layout::{ColumnError, Columns, TableLayout};
+pub(crate) use layout::{ColumnError, Columns, PRIMARY, TableLayout};
 
 /// Why a value cannot be taken. Never holds the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

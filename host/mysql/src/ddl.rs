@@ -4,3 +4,4 @@ mod judge;
 mod lex;
 
 pub(crate) use judge::{Captured, Judgement, Statement, judge};
+pub(crate) use lex::Quoting;

@@ -177,13 +177,17 @@ impl GtidSet {
         self.subtract(&self.subtract(other))
     }
 
+    /// All intervals, ends exclusive, by server.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = (ServerUuid, Vec<(u64, u64)>)> + '_ {
+        self.servers.iter().map(|(&uuid, intervals)| (uuid, intervals.iter().map(|own| (own.start, own.end)).collect()))
+    }
+
     /// Whether it holds nothing.
     pub(crate) fn is_empty(&self) -> bool {
         self.servers.is_empty()
     }
 
-    /// The form that the server takes in a request for its log, and that the log's own list of earlier transactions
-    /// has: all numbers little-endian, ends exclusive.
+    /// As bytes, in the form that the server too has for sets: all numbers little-endian, ends exclusive.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&(self.servers.len() as u64).to_le_bytes());
         for (uuid, intervals) in &self.servers {

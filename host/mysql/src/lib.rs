@@ -2,12 +2,15 @@
 //!
 //! [`MysqlSource`] is all that others need.
 #![warn(missing_docs)]
-#![allow(dead_code, reason = "being built")]
 
 mod binlog;
+mod check;
 mod column;
 mod ddl;
+mod discover;
 mod gtid;
+mod session;
+mod snapshot;
 mod source;
 
 pub use source::MysqlSource;

@@ -1,16 +1,35 @@
-//! The source as the engine sees it.
+//! The source as the engine sees it: opened, checked, its tables known; its offsets compared and shown.
+
+mod connect;
+mod offset;
+mod refusal;
+mod run;
+mod tables;
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use cdchost_config::MysqlConfig;
+use cdchost_config::{MysqlConfig, StartupMode, TablePatterns};
 use cdchost_connector::{
     ConnectorError, Containment, OpenedSource, SourceConnector, SourceEnd, SourceRestore, StopClass,
 };
-use cdchost_model::SourceOffset;
+use cdchost_model::{SourceOffset, TableId};
+
+use crate::check::{check_server, check_tables, refuse};
+use crate::discover::{Discovery, discover};
+use crate::gtid::SetOrder;
+use crate::session::{self, ServerState, SessionError};
+use offset::{Offset, State};
+use run::{MysqlRun, RunSetup};
+use tables::{Tables, tables_digest};
+
+/// A discovery counts when the one after it finds the same; a server whose tables never hold still is given up on.
+const DISCOVERIES_MAX: u32 = 5;
 
 /// A configured MySQL source.
 #[derive(Debug)]
 pub struct MysqlSource {
-    config: MysqlConfig,
+    config: Arc<MysqlConfig>,
     end: SourceEnd,
 }
 
@@ -18,21 +37,128 @@ impl MysqlSource {
     /// A source for this configuration. `end` says how a bounded run ends; `startup.mode = "snapshot"` ends at the
     /// snapshot where `end` is [`SourceEnd::Never`].
     pub fn new(config: MysqlConfig, end: SourceEnd) -> Self {
-        Self { config, end }
+        let ends_at_snapshot = config.startup == StartupMode::Snapshot && end == SourceEnd::Never;
+        let end = if ends_at_snapshot { SourceEnd::Snapshot } else { end };
+        Self { config: Arc::new(config), end }
     }
+
+    fn patterns(&self) -> Result<TablePatterns, ConnectorError> {
+        TablePatterns::parse(&self.config.tables).map_err(|error| {
+            ConnectorError::stop(StopClass::Config, "mysql-table-pattern", error.to_string())
+                .with_instruction(error.instruction())
+        })
+    }
+}
+
+/// What was seen of a server when the source was opened.
+struct Look {
+    state: ServerState,
+    discovery: Discovery,
+    lower_case_names: bool,
 }
 
 #[async_trait]
 impl SourceConnector for MysqlSource {
-    async fn open(&self, _restore: Option<SourceRestore>) -> Result<OpenedSource, ConnectorError> {
-        Err(ConnectorError::stop(StopClass::Bug, "mysql-not-there", "the source is not there yet"))
+    async fn open(&self, restore: Option<SourceRestore>) -> Result<OpenedSource, ConnectorError> {
+        let patterns = self.patterns()?;
+        let restored = match &restore {
+            Some(restore) => Some((Offset::decode(&restore.offset)?, State::decode(&restore.state)?)),
+            None => None,
+        };
+        let known = restored.as_ref().map_or_else(State::default, |(_, state)| state.clone());
+        let mut failure = None;
+        for (host, name) in self.config.hosts.iter().enumerate() {
+            match self.look(name, &patterns, &known).await {
+                Ok(look) => {
+                    refuse(&look.discovery.findings)?;
+                    return self.opened(host, look, patterns, restored);
+                }
+                Err(error) => {
+                    tracing::warn!(host = name, %error, "host not usable");
+                    // The first host's reason is shown: it is the one that is meant to serve.
+                    failure.get_or_insert_with(|| refusal::session_error(name, error));
+                }
+            }
+        }
+        Err(failure.unwrap_or_else(|| {
+            ConnectorError::stop(StopClass::Config, "mysql-no-host", "[source] names no host")
+                .with_instruction("give hosts = [\"host:3306\"]")
+        }))
     }
 
-    fn compare(&self, _one: &SourceOffset, _other: &SourceOffset) -> Result<Containment, ConnectorError> {
-        Err(ConnectorError::stop(StopClass::Bug, "mysql-not-there", "the source is not there yet"))
+    fn compare(&self, one: &SourceOffset, other: &SourceOffset) -> Result<Containment, ConnectorError> {
+        let (one, other) = (Offset::decode(one)?, Offset::decode(other)?);
+        Ok(match one.executed.compare(&other.executed) {
+            SetOrder::Equal => Containment::Equal,
+            SetOrder::Contains => Containment::Contains,
+            SetOrder::ContainedIn => Containment::ContainedIn,
+            SetOrder::Incomparable => Containment::Incomparable,
+        })
     }
 
-    fn describe(&self, _offset: &SourceOffset) -> String {
-        String::new()
+    fn describe(&self, offset: &SourceOffset) -> String {
+        match Offset::decode(offset) {
+            Ok(offset) => format!("{} ({})", offset.executed, offset.position),
+            Err(error) => error.message,
+        }
+    }
+}
+
+impl MysqlSource {
+    /// Connects to a host and looks at it. The server's set is read before the tables, so that the tables are as they
+    /// are after it.
+    async fn look(&self, host: &str, patterns: &TablePatterns, known: &State) -> Result<Look, SessionError> {
+        let mut connection = session::connect(&session::options(&self.config, host)).await?;
+        let mut findings = Vec::new();
+        let facts = check_server(&mut connection, &mut findings).await?;
+        let is_known = |id: &TableId| known.tables.iter().any(|table| table.schema.table == *id);
+        let mut state = session::state(&mut connection).await?;
+        let mut discovery = discover(&mut connection, patterns, &is_known).await?;
+        for _ in 1..DISCOVERIES_MAX {
+            let next_state = session::state(&mut connection).await?;
+            if next_state.executed == state.executed {
+                break;
+            }
+            state = next_state;
+            let next = discover(&mut connection, patterns, &is_known).await?;
+            let same = next.has_same_tables(&discovery);
+            discovery = next;
+            if same {
+                break;
+            }
+        }
+        if known.tables.is_empty() {
+            check_tables(&mut connection, &mut discovery, (patterns, &self.config.tables)).await?;
+        }
+        findings.append(&mut discovery.findings);
+        discovery.findings = findings;
+        Ok(Look { state, discovery, lower_case_names: facts.lower_case_names })
+    }
+
+    fn opened(
+        &self,
+        host: usize,
+        look: Look,
+        patterns: TablePatterns,
+        restored: Option<(Offset, State)>,
+    ) -> Result<OpenedSource, ConnectorError> {
+        let reads_rows = self.config.startup != StartupMode::Latest;
+        let tables = match &restored {
+            Some((_, state)) => Tables::restored(state, look.discovery)?,
+            None => Tables::found(look.discovery, reads_rows),
+        };
+        let schemas = tables.schemas();
+        let tables_digest = tables_digest(&schemas);
+        let run = MysqlRun::new(RunSetup {
+            config: Arc::clone(&self.config),
+            end: self.end,
+            host,
+            patterns,
+            lower_case_names: look.lower_case_names,
+            known: look.state.executed,
+            restored: restored.map(|(offset, _)| offset),
+            tables,
+        });
+        Ok(OpenedSource { source: Box::new(run), tables: schemas, tables_digest })
     }
 }

@@ -73,7 +73,7 @@ impl Encryption {
     pub(super) async fn wrap(self, mut packets: PacketStream) -> Result<PacketStream, WireError> {
         packets.doing = "agreeing on tls";
         packets
-            .rewrap(async |transport| {
+            .rewrap(move |transport| async move {
                 let host = self.name.to_str().into_owned();
                 let stream = self.connector.connect(self.name, transport).await;
                 let stream = stream.map_err(|error| match error.kind() {

@@ -8,6 +8,9 @@ use cdchost_model::TableSchema;
 
 use super::{Column, ColumnKind, ValueError};
 
+/// The name that the server gives a primary key's index.
+pub(crate) const PRIMARY: &str = "PRIMARY";
+
 /// A table as this source reads it.
 #[derive(Debug)]
 pub(crate) struct TableLayout {
@@ -15,6 +18,8 @@ pub(crate) struct TableLayout {
     pub(crate) schema: Arc<TableSchema>,
     /// One a column.
     pub(crate) kinds: Vec<ColumnKind>,
+    /// The index of its key.
+    pub(crate) key_index: String,
     arrow: SchemaRef,
 }
 
@@ -36,20 +41,25 @@ pub(crate) struct Columns {
 
 impl TableLayout {
     /// Reads the kinds out of the schema's native types; the error names the first column whose type is not offered.
-    pub(crate) fn new(schema: Arc<TableSchema>) -> Result<Self, String> {
+    pub(crate) fn new(schema: Arc<TableSchema>, key_index: String) -> Result<Self, String> {
         let kinds = schema
             .fields
             .iter()
             .map(|field| ColumnKind::parse(&field.native_type).ok_or_else(|| field.name.clone()))
             .collect::<Result<_, _>>()?;
         let arrow = schema.arrow();
-        Ok(Self { schema, kinds, arrow })
+        Ok(Self { schema, kinds, key_index, arrow })
     }
 
     /// Empty columns for its rows.
     pub(crate) fn columns(&self) -> Columns {
         let columns = self.arrow.fields().iter().map(|field| Column::new(field.data_type().clone())).collect();
         Columns { columns, arrow: Arc::clone(&self.arrow) }
+    }
+
+    /// Whether its key is the primary key, not another unique one.
+    pub(crate) fn has_primary_key(&self) -> bool {
+        self.key_index == PRIMARY
     }
 
     /// Places of the key's columns.

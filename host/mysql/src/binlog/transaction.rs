@@ -1,0 +1,403 @@
+//! Transactions out of a stream of events: what has been handed on, where the stream stands, when a cut may be made.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cdchost_config::TablePatterns;
+use cdchost_connector::{ConnectorError, StopClass, Verdict};
+use cdchost_model::TransactionId;
+use cdchost_mysql_wire::binlog::{Event, EventBody, EventHeader, GtidEvent, QueryEvent};
+
+use super::gather::TransactionFacts;
+use super::position::BinlogPosition;
+use super::tables::{LogTables, place};
+use crate::ddl::{Captured, Judgement, Quoting, Statement, judge};
+use crate::gtid::{GtidSet, ServerUuid};
+use crate::snapshot::{PassedChunk, Windows};
+
+mod refusals;
+#[cfg(test)]
+mod tests;
+
+use refusals::{ANEW_INSTRUCTION, XA_INSTRUCTION, decode};
+
+const SQL_MODE_ANSI_QUOTES: u64 = 1 << 2;
+const SQL_MODE_NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
+
+/// What one event meant for whoever reads the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// Nothing but perhaps another position.
+    Event,
+    /// A transaction has ended: what it changed may be handed on.
+    TransactionEnd,
+    /// The server has nothing more to send just now.
+    Heartbeat,
+}
+
+/// Where and how a stream begins.
+#[derive(Debug)]
+pub(crate) struct LogStart {
+    /// Transactions that are not to come.
+    pub(crate) executed: GtidSet,
+    /// Transactions that the tables' schemas were read after.
+    pub(crate) known: GtidSet,
+    /// The change-seq taken last.
+    pub(crate) seq: i64,
+    /// Which tables are captured, also those that are not there yet.
+    pub(crate) patterns: TablePatterns,
+    /// The server keeps table names in lower case.
+    pub(crate) lower_case_names: bool,
+    /// Bytes of one transaction that wait for its end at most.
+    pub(crate) buffer_max: u64,
+}
+
+/// The state of a stream of events.
+#[derive(Debug)]
+pub(crate) struct Transactions {
+    pub(crate) tables: LogTables,
+    pub(crate) windows: Windows,
+    start: LogStart,
+    position: BinlogPosition,
+    executed: GtidSet,
+    seq: i64,
+    current: Option<Current>,
+    /// Commit time of the last transaction, in microseconds since the epoch.
+    event_time: Option<i64>,
+    ignored: BTreeMap<&'static str, u64>,
+    prefix: (ServerUuid, Arc<str>),
+}
+
+/// The open transaction.
+#[derive(Debug)]
+struct Current {
+    uuid: ServerUuid,
+    number: u64,
+    facts: TransactionFacts,
+    /// A statement in it does not end it.
+    has_begun: bool,
+    /// It was handed on before.
+    is_known: bool,
+    /// A part of it was handed on.
+    is_streaming: bool,
+    /// The change-seq before it.
+    seq_before: i64,
+}
+
+impl Transactions {
+    pub(crate) fn new(start: LogStart, tables: LogTables) -> Self {
+        let uuid = ServerUuid::default();
+        Self {
+            tables,
+            windows: Windows::default(),
+            position: BinlogPosition::default(),
+            executed: start.executed.clone(),
+            seq: start.seq,
+            current: None,
+            event_time: None,
+            ignored: BTreeMap::new(),
+            prefix: (uuid, format!("{uuid}:").into()),
+            start,
+        }
+    }
+
+    /// Goes on where an earlier run was, until a connection says where its events are.
+    pub(crate) fn resume(&mut self, position: BinlogPosition, event_time: i64) {
+        self.position = position;
+        self.event_time = Some(event_time).filter(|time| *time > 0);
+    }
+
+    /// Takes out the first chunk whose window the stream has passed. Between transactions only.
+    pub(crate) fn take_passed(&mut self, server: ServerUuid) -> Option<PassedChunk> {
+        let tables = &self.tables;
+        self.windows.take_passed(server, &self.position, |place| Arc::clone(&tables.layout(place).schema))
+    }
+
+    /// The transactions handed on.
+    pub(crate) fn executed(&self) -> &GtidSet {
+        &self.executed
+    }
+
+    /// Where the stream stands.
+    pub(crate) fn position(&self) -> &BinlogPosition {
+        &self.position
+    }
+
+    /// The change-seq taken last.
+    pub(crate) fn seq(&self) -> i64 {
+        self.seq
+    }
+
+    /// Commit time of the last transaction, in microseconds since the epoch.
+    pub(crate) fn event_time(&self) -> Option<i64> {
+        self.event_time
+    }
+
+    /// Statements that were looked at and ignored, by reason.
+    pub(crate) fn ignored(&self) -> &BTreeMap<&'static str, u64> {
+        &self.ignored
+    }
+
+    /// Whether the stream stands between two transactions.
+    #[inline]
+    pub(crate) fn is_between(&self) -> bool {
+        self.current.is_none()
+    }
+
+    /// A new connection: what the old one sent of a transaction is taken back. An error if a part of it was handed
+    /// on already.
+    pub(crate) fn reconnected(&mut self) -> Result<(), ConnectorError> {
+        self.tables.forget_maps();
+        self.position = BinlogPosition::default();
+        let Some(current) = self.current.take() else { return Ok(()) };
+        if current.is_streaming {
+            let message = format!("the connection was lost inside a large transaction{}", place(&current.facts));
+            return Err(ConnectorError::restart(StopClass::Source, "mysql-lost-inside-transaction", message)
+                .with_instruction("raise transaction-max-buffer if this happens again and again"));
+        }
+        self.seq = current.seq_before;
+        self.tables.roll_back();
+        self.windows.roll_back();
+        Ok(())
+    }
+
+    /// Takes one event.
+    #[inline]
+    pub(crate) fn take(&mut self, event: &Event<'_>) -> Result<Seen, ConnectorError> {
+        let body = event.read().map_err(|error| self.malformed(error))?;
+        let mut seen = Seen::Event;
+        match body {
+            EventBody::Rows(rows) => {
+                let Some(current) = self.current.as_mut() else {
+                    return Err(self.malformed("rows outside of any transaction"));
+                };
+                if !current.is_known {
+                    self.tables.rows(&rows, &current.facts, &mut self.seq, &mut self.windows)?;
+                    if self.tables.open_bytes() as u64 > self.start.buffer_max {
+                        current.is_streaming = true;
+                        self.tables.release();
+                    }
+                }
+            }
+            EventBody::TableMap(map) => self.tables.map(&map).map_err(|error| self.malformed(error))?,
+            EventBody::Gtid(gtid) => self.begin(&gtid, &event.header)?,
+            EventBody::Query(query) if query.text == b"BEGIN" => {
+                if let Some(current) = &mut self.current {
+                    current.has_begun = true;
+                }
+            }
+            EventBody::Query(query) | EventBody::LoadQuery(query) => seen = self.query(&query, &event.header)?,
+            EventBody::Xid(_) => {
+                self.moved(&event.header);
+                return self.end();
+            }
+            EventBody::XaPrepare(prepare) => {
+                if !prepare.one_phase && self.tables.is_touched() {
+                    return Err(self.refused("mysql-xa", "an XA transaction changed captured tables", XA_INSTRUCTION));
+                }
+                self.moved(&event.header);
+                return self.end();
+            }
+            EventBody::Rotate(rotate) => {
+                let file = String::from_utf8_lossy(rotate.file);
+                self.position = BinlogPosition::new(&file, rotate.position);
+                return Ok(Seen::Event);
+            }
+            EventBody::Heartbeat(heartbeat) => {
+                self.heard(heartbeat.file, heartbeat.position);
+                return Ok(Seen::Heartbeat);
+            }
+            EventBody::AnonymousGtid(_) => {
+                let what = "the log holds a transaction without GTID";
+                return Err(self.refused("mysql-anonymous-transaction", what, "SET GLOBAL gtid_mode = ON for good"));
+            }
+            EventBody::Incident => {
+                let what = "the server says in its log that changes may be missing (INCIDENT)";
+                return Err(self.refused("mysql-incident", what, ANEW_INSTRUCTION));
+            }
+            EventBody::FormatDescription(_) if event.header.end_position == 0 => {}
+            EventBody::FormatDescription(_) => self.tables.forget_maps(),
+            EventBody::Stop | EventBody::PreviousGtids(_) | EventBody::RowsQuery(_) | EventBody::Skipped => {}
+        }
+        self.moved(&event.header);
+        Ok(seen)
+    }
+
+    #[inline]
+    fn moved(&mut self, header: &EventHeader) {
+        if header.end_position > 0 && !header.is_artificial() {
+            self.position.advance(header.end_position);
+        }
+    }
+
+    fn heard(&mut self, file: &[u8], position: u64) {
+        if file == self.position.file.as_bytes() {
+            match u32::try_from(position) {
+                Ok(low) => self.position.advance(low),
+                Err(_) => self.position.offset = self.position.offset.max(position),
+            }
+        } else {
+            self.position = BinlogPosition::new(&String::from_utf8_lossy(file), position);
+        }
+    }
+
+    #[inline]
+    fn begin(&mut self, gtid: &GtidEvent, header: &EventHeader) -> Result<(), ConnectorError> {
+        if self.current.is_some() {
+            return Err(self.malformed("a transaction begins inside another"));
+        }
+        let uuid = ServerUuid(gtid.uuid);
+        if self.prefix.0 != uuid {
+            self.prefix = (uuid, format!("{uuid}:").into());
+        }
+        self.position.advance(header.end_position);
+        // The event says how long the transaction is; before 8.0 it does not, and its beginning has to do.
+        let rest = gtid.transaction_bytes.map_or(0, |bytes| bytes.saturating_sub(header.event_bytes.into()));
+        let mut position = cdchost_model::SourcePosition::from(&self.position);
+        position.offset += rest;
+        let commit_time = gtid.original_commit_us.and_then(|micros| i64::try_from(micros).ok()).filter(|time| *time > 0);
+        let facts = TransactionFacts {
+            id: TransactionId { prefix: Arc::clone(&self.prefix.1), number: gtid.number },
+            position,
+            commit_time: commit_time.unwrap_or_else(|| i64::from(header.timestamp) * 1_000_000),
+        };
+        self.current = Some(Current {
+            uuid,
+            number: gtid.number,
+            facts,
+            has_begun: false,
+            is_known: self.executed.has(uuid, gtid.number),
+            is_streaming: false,
+            seq_before: self.seq,
+        });
+        Ok(())
+    }
+
+    #[inline]
+    fn end(&mut self) -> Result<Seen, ConnectorError> {
+        let Some(current) = self.current.take() else {
+            return Err(self.malformed("a transaction ends that did not begin"));
+        };
+        self.tables.end_transaction(&current.facts)?;
+        self.windows.end_transaction();
+        self.executed.add(current.uuid, current.number);
+        self.event_time = Some(current.facts.commit_time);
+        Ok(Seen::TransactionEnd)
+    }
+
+    /// A statement that is not the usual BEGIN.
+    fn query(&mut self, query: &QueryEvent<'_>, header: &EventHeader) -> Result<Seen, ConnectorError> {
+        let Some(current) = &self.current else {
+            return Err(self.malformed("a statement outside of any transaction"));
+        };
+        let (has_begun, is_known) = (current.has_begun, current.is_known);
+        if query.text == b"COMMIT" {
+            self.moved(header);
+            return self.end();
+        }
+        let text = decode(query.text);
+        let database = String::from_utf8_lossy(query.database);
+        let mode = query.status().unwrap_or_default().sql_mode.unwrap_or(0);
+        let quoting = Quoting {
+            ansi: mode & SQL_MODE_ANSI_QUOTES != 0,
+            plain_backslash: mode & SQL_MODE_NO_BACKSLASH_ESCAPES != 0,
+        };
+        let statement = Statement { text: &text, database: &database, quoting };
+        let judgement = if is_known { Judgement::Pass } else { self.judge(&statement) };
+        match judgement {
+            Judgement::Begin | Judgement::XaStart => self.has_begun(),
+                        Judgement::Commit => {
+                self.moved(header);
+                return self.end();
+            }
+            Judgement::Rollback if self.tables.is_touched() => {
+                let what = "a transaction that changed captured tables was rolled back in the log";
+                return Err(self.refused("mysql-rollback", what, ANEW_INSTRUCTION));
+            }
+            Judgement::Rollback => {
+                self.moved(header);
+                return self.end();
+            }
+            Judgement::Pass | Judgement::Ignore(_) => {
+                if let Judgement::Ignore(reason) = judgement {
+                    self.ignore(reason, &statement);
+                }
+                // CREATE TABLE … SELECT of 8.0.21 and later: its rows follow.
+                if text.ends_with("START TRANSACTION") {
+                    self.has_begun();
+                } else if !has_begun {
+                    self.moved(header);
+                    return self.end();
+                }
+            }
+            Judgement::Change { database, table } => {
+                return Err(self.changed(&statement, &database, &table));
+            }
+            Judgement::RowsByStatement { database, table } => {
+                let what = format!("the log holds a statement in place of the rows that it changed in {database}.{table}");
+                let instruction = "SET GLOBAL binlog_format = 'ROW', see that no session sets another one, and start the \
+                                   pipeline anew with an empty checkpoint store";
+                return Err(self.refused("mysql-statement-format", &what, instruction));
+            }
+            Judgement::NewTable { database, table } => {
+                self.new_table(&statement, &database, &table)?;
+                if text.ends_with("START TRANSACTION") {
+                    self.has_begun();
+                } else {
+                    self.moved(header);
+                    return self.end();
+                }
+            }
+        }
+        Ok(Seen::Event)
+    }
+
+    fn has_begun(&mut self) {
+        if let Some(current) = &mut self.current {
+            current.has_begun = true;
+        }
+    }
+
+    fn judge(&self, statement: &Statement<'_>) -> Judgement {
+        let find = |database: &str, table: &str| {
+            if self.start.lower_case_names {
+                self.tables.find(database.to_lowercase().as_bytes(), table.to_lowercase().as_bytes())
+            } else {
+                self.tables.find(database.as_bytes(), table.as_bytes())
+            }
+        };
+        let lookup = |database: &str, table: &str| match find(database, table) {
+            Some(place) => Captured::Yes { by_primary_key: self.tables.layout(place).has_primary_key() },
+            None if self.start.patterns.matches(database, table) => Captured::Matched,
+            None => Captured::No,
+        };
+        let any_captured_in = |database: &str| {
+            let layout = if self.start.lower_case_names {
+                self.tables.any_in(&database.to_lowercase())
+            } else {
+                self.tables.any_in(database)
+            };
+            layout.map(|layout| (layout.schema.table.database.clone(), layout.schema.table.table.clone()))
+        };
+        judge(statement, &lookup, &any_captured_in)
+    }
+
+    fn ignore(&mut self, reason: &'static str, statement: &Statement<'_>) {
+        *self.ignored.entry(reason).or_default() += 1;
+        tracing::info!(reason, statement = statement.shown(), position = %self.position, "statement ignored");
+    }
+
+    /// A table came to be that the patterns match. What was there when the schemas were read is known; for others the
+    /// tables are looked for again.
+    fn new_table(&mut self, statement: &Statement<'_>, database: &str, table: &str) -> Result<(), ConnectorError> {
+        let Some(current) = &self.current else { return Ok(()) };
+        if self.start.known.has(current.uuid, current.number) {
+            self.ignore("table-gone-since", statement);
+            return Ok(());
+        }
+        let message = format!("table {database}.{table} was created{}; it is looked at now", place(&current.facts));
+        Err(ConnectorError::new(Verdict::Restart, StopClass::Schema, "mysql-table-created", message)
+            .with_table(cdchost_model::TableId::new(database, table))
+            .with_instruction("nothing, if the pipeline goes on by itself; else start it again"))
+    }
+}

@@ -1,0 +1,126 @@
+//! Connections to a server: who connects where, what a session sets, and what is asked of the server.
+
+use std::time::Duration;
+
+use cdchost_config::{MysqlConfig, TlsMode as ConfigTlsMode};
+use cdchost_mysql_wire::{ConnectOptions, Connection, TlsMode, TlsOptions, WireError};
+
+use crate::binlog::BinlogPosition;
+use crate::gtid::{GtidSet, ServerUuid};
+
+/// Largest time that a server takes for its network timeouts, in seconds; above a year it complains.
+const NET_TIMEOUT: u32 = 31_536_000;
+const PORT_DEFAULT: u16 = 3306;
+
+/// What every session sets, whatever the server's defaults are: raw bytes in results, one time zone, snapshot reads
+/// of one statement, no limits that cut a result short, and patience while we are slow.
+const SETTINGS: &str = "SET NAMES utf8mb4, character_set_results = NULL, sql_mode = '', time_zone = '+00:00', \
+                        autocommit = 1, SESSION transaction_isolation = 'REPEATABLE-READ', sql_select_limit = 18446744073709551615, \
+                        max_execution_time = 0";
+
+/// What a server says of itself.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerState {
+    pub(crate) uuid: ServerUuid,
+    /// Transactions that are visible.
+    pub(crate) executed: GtidSet,
+    /// Transactions that its log no longer has.
+    pub(crate) purged: GtidSet,
+}
+
+/// Why a server's answer is of no use.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SessionError {
+    /// The connection.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The answer.
+    #[error("the server's answer to `{0}` is not understood")]
+    Answer(&'static str),
+}
+
+/// How to connect to one of the configured hosts.
+pub(crate) fn options(config: &MysqlConfig, host: &str) -> ConnectOptions {
+    let (name, port) = match host.rsplit_once(':') {
+        // A colon inside brackets belongs to an IPv6 address.
+        Some((name, port)) if !port.contains(']') => (name, port.parse().unwrap_or(PORT_DEFAULT)),
+        _ => (host, PORT_DEFAULT),
+    };
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    let is_loopback = name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let mut options = ConnectOptions::new(name, port, config.username.clone(), config.password.reveal());
+    let mode = config.tls.mode.unwrap_or(if is_loopback {
+        ConfigTlsMode::Preferred
+    } else {
+        ConfigTlsMode::VerifyIdentity
+    });
+    options.tls = TlsOptions {
+        mode: match mode {
+            ConfigTlsMode::Disabled => TlsMode::Disabled,
+            ConfigTlsMode::Preferred => TlsMode::Preferred,
+            ConfigTlsMode::Required => TlsMode::Required,
+            ConfigTlsMode::VerifyCa => TlsMode::VerifyCa,
+            ConfigTlsMode::VerifyIdentity => TlsMode::VerifyIdentity,
+        },
+        ca: config.tls.ca.clone(),
+        cert: config.tls.cert.clone(),
+        key: config.tls.key.clone(),
+    };
+    options.allow_public_key_retrieval = config.tls.allow_public_key_retrieval.unwrap_or(is_loopback);
+    options.connect_timeout = config.connect_timeout;
+    options
+}
+
+/// Connects and sets the session up.
+pub(crate) async fn connect(options: &ConnectOptions) -> Result<Connection, WireError> {
+    let mut connection = Connection::connect(options).await?;
+    connection.query(SETTINGS).await?;
+    let patience = format!(
+        "SET net_write_timeout = {NET_TIMEOUT}, net_read_timeout = {NET_TIMEOUT}, wait_timeout = {NET_TIMEOUT}"
+    );
+    connection.query(&patience).await?;
+    Ok(connection)
+}
+
+/// The server's uuid and sets.
+pub(crate) async fn state(connection: &mut Connection) -> Result<ServerState, SessionError> {
+    const QUERY: &str = "SELECT @@GLOBAL.server_uuid, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged";
+    let result = connection.query(QUERY).await?;
+    let text = |column| result.text(0, column).ok_or(SessionError::Answer(QUERY));
+    let set = |column| GtidSet::parse(text(column)?).map_err(|_| SessionError::Answer(QUERY));
+    let uuid = ServerUuid::parse(text(0)?).map_err(|_| SessionError::Answer(QUERY))?;
+    Ok(ServerState { uuid, executed: set(1)?, purged: set(2)? })
+}
+
+/// Where the server's log ends.
+pub(crate) async fn position(connection: &mut Connection) -> Result<BinlogPosition, SessionError> {
+    const QUERY: &str = "SHOW MASTER STATUS";
+    const NEW_QUERY: &str = "SHOW BINARY LOG STATUS";
+    // 8.4 took the old words away.
+    let result = match connection.query(QUERY).await {
+        Err(WireError::Server(error)) if error.code == 1064 => connection.query(NEW_QUERY).await?,
+        other => other?,
+    };
+    let place = result.text(0, 0).zip(result.text(0, 1).and_then(|offset| offset.parse().ok()));
+    let (file, offset) = place.ok_or(SessionError::Answer(QUERY))?;
+    Ok(BinlogPosition::new(file, offset))
+}
+
+/// Whether the session sees all of these transactions, waiting up to `wait` for it; and the server's uuid.
+pub(crate) async fn sees(
+    connection: &mut Connection,
+    set: &str,
+    wait: Duration,
+) -> Result<(ServerUuid, bool), SessionError> {
+    const QUERY: &str = "SELECT @@GLOBAL.server_uuid, WAIT_FOR_EXECUTED_GTID_SET(…)";
+    let seconds = wait.as_secs_f32();
+    let query = format!("SELECT @@GLOBAL.server_uuid, WAIT_FOR_EXECUTED_GTID_SET('{set}', {seconds})");
+    let result = connection.query(&query).await?;
+    let uuid = result.text(0, 0).and_then(|text| ServerUuid::parse(text).ok());
+    let reached = match result.text(0, 1) {
+        Some("0") => Some(true),
+        Some("1") => Some(false),
+        _ => None,
+    };
+    uuid.zip(reached).ok_or(SessionError::Answer(QUERY))
+}

@@ -1,0 +1,188 @@
+//! Windows: what the stream changed while a chunk was read, so that the chunk's rows find their place in the log.
+
+use std::collections::{HashMap, VecDeque};
+
+use arrow_array::RecordBatch;
+use arrow_buffer::BooleanBuffer;
+use cdchost_model::{KeyEncoder, TableSchema};
+
+use super::walk::KeyValue;
+use crate::binlog::BinlogPosition;
+use crate::gtid::ServerUuid;
+
+#[cfg(test)]
+mod tests;
+
+/// What a collected key costs beside its bytes.
+const KEY_OVERHEAD: usize = 48;
+
+/// A stretch of a table as one query read it.
+#[derive(Clone, Debug)]
+pub(crate) struct Chunk {
+    /// Its rows.
+    pub(crate) rows: RecordBatch,
+    /// The key of its last row; the next chunk begins behind it.
+    pub(crate) next: Option<Vec<KeyValue>>,
+    /// The table ends with it.
+    pub(crate) is_last: bool,
+    /// The server that it was read from.
+    pub(crate) server: ServerUuid,
+    /// The high watermark: where the server's log ended after the read.
+    pub(crate) high: BinlogPosition,
+    /// When it was read, in microseconds since the epoch.
+    pub(crate) read_at: i64,
+}
+
+/// A window: armed, and after a while filled with its chunk.
+#[derive(Debug)]
+struct Window {
+    number: u64,
+    table: usize,
+    chunk: Option<Chunk>,
+}
+
+/// All open windows, in the order in which they were armed, and the keys that the stream changed meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct Windows {
+    open: VecDeque<Window>,
+    /// Number of the window armed last.
+    armed: u64,
+    /// For each key that was changed: the window that was the last armed one when it was changed last. A window's
+    /// chunk loses the keys whose number is its own or greater.
+    keys: HashMap<Box<[u8]>, u64>,
+    key_bytes: usize,
+    /// Keys of the transaction that is being read, one after the other, and where each ends. They count from its end.
+    pending: Vec<u8>,
+    pending_ends: Vec<usize>,
+}
+
+/// A chunk whose window is passed, and which of its rows stand.
+#[derive(Debug)]
+pub(crate) struct PassedChunk {
+    pub(crate) table: usize,
+    pub(crate) chunk: Chunk,
+    /// A bit for each row: no change of its key was handed on since the window was armed.
+    pub(crate) keep: BooleanBuffer,
+}
+
+impl Windows {
+    /// Opens a window for a table: from here on, its changed keys are collected. Between transactions only.
+    ///
+    /// A window of the table that has no chunk yet is given up: its reading failed and begins again with this one.
+    pub(crate) fn arm(&mut self, table: usize) -> u64 {
+        self.open.retain(|window| window.table != table || window.chunk.is_some());
+        self.armed += 1;
+        self.open.push_back(Window { number: self.armed, table, chunk: None });
+        self.armed
+    }
+
+    /// Gives a window its chunk. A chunk of a window that is not open is dropped (false): it will be read again.
+    pub(crate) fn fill(&mut self, number: u64, chunk: Chunk) -> bool {
+        let window = self.open.iter_mut().find(|window| window.number == number);
+        match window {
+            Some(window) => window.chunk.replace(chunk).is_none(),
+            None => false,
+        }
+    }
+
+    /// Number of open windows.
+    pub(crate) fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether changes of a table's rows must be collected.
+    #[inline]
+    pub(crate) fn watches(&self, table: usize) -> bool {
+        self.open.iter().any(|window| window.table == table)
+    }
+
+    /// Collects the key of a changed row; `encode` appends its bytes.
+    pub(crate) fn collect(&mut self, table: usize, encode: impl FnOnce(&mut Vec<u8>)) {
+        put_table(table, &mut self.pending);
+        encode(&mut self.pending);
+        self.pending_ends.push(self.pending.len());
+    }
+
+    /// Bytes that collected keys take.
+    pub(crate) fn key_bytes(&self) -> usize {
+        self.key_bytes + self.pending.len() + self.pending_ends.len() * size_of::<usize>()
+    }
+
+    /// The transaction has been handed on.
+    pub(crate) fn end_transaction(&mut self) {
+        let mut start = 0;
+        for end in self.pending_ends.drain(..) {
+            let key = &self.pending[start..end];
+            start = end;
+            if let Some(number) = self.keys.get_mut(key) {
+                *number = self.armed;
+            } else {
+                self.key_bytes += key.len() + KEY_OVERHEAD;
+                self.keys.insert(key.into(), self.armed);
+            }
+        }
+        self.pending.clear();
+    }
+
+    /// The transaction is taken back: it will come again.
+    pub(crate) fn roll_back(&mut self) {
+        self.pending.clear();
+        self.pending_ends.clear();
+    }
+
+    /// Takes the first window's chunk out if the stream, between two transactions at `position` of `server`, has
+    /// passed its high watermark.
+    pub(crate) fn take_passed(
+        &mut self,
+        server: ServerUuid,
+        position: &BinlogPosition,
+        schema: impl FnOnce(usize) -> std::sync::Arc<TableSchema>,
+    ) -> Option<PassedChunk> {
+        let chunk = self.open.front()?.chunk.as_ref()?;
+        if chunk.server != server || !(*position >= chunk.high) {
+            return None;
+        }
+        let window = self.open.pop_front()?;
+        let chunk = window.chunk?;
+        let keep = self.standing_rows(window.number, window.table, &chunk, &schema(window.table));
+        self.forget_old_keys();
+        Some(PassedChunk { table: window.table, chunk, keep })
+    }
+
+    /// Closes all windows; their chunks will be read again.
+    pub(crate) fn close(&mut self) {
+        self.open.clear();
+        self.roll_back();
+        self.forget_old_keys();
+    }
+
+    fn standing_rows(&self, number: u64, table: usize, chunk: &Chunk, schema: &TableSchema) -> BooleanBuffer {
+        let rows = chunk.rows.num_rows();
+        if self.keys.is_empty() {
+            return BooleanBuffer::new_set(rows);
+        }
+        let encoder = KeyEncoder::of_primary_key(schema);
+        let columns = encoder.columns(&chunk.rows);
+        let mut key = Vec::new();
+        BooleanBuffer::collect_bool(rows, |row| {
+            key.clear();
+            put_table(table, &mut key);
+            columns.encode(row, &mut key);
+            self.keys.get(key.as_slice()).is_none_or(|&changed| changed < number)
+        })
+    }
+
+    fn forget_old_keys(&mut self) {
+        match self.open.front().map(|window| window.number) {
+            None => self.keys = HashMap::new(),
+            Some(oldest) => self.keys.retain(|_, changed| *changed >= oldest),
+        }
+        self.key_bytes = self.keys.keys().map(|key| key.len() + KEY_OVERHEAD).sum();
+    }
+}
+
+/// Keys of all tables share one map, so each begins with its table.
+fn put_table(table: usize, out: &mut Vec<u8>) {
+    let table = u32::try_from(table).expect("tables are far below 2^32");
+    out.extend_from_slice(&table.to_le_bytes());
+}

@@ -1,0 +1,133 @@
+//! The log's connection: on the first host that has all that comes next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cdchost_config::MysqlConfig;
+use cdchost_connector::{ConnectorError, StopClass};
+use cdchost_mysql_wire::binlog::GtidIntervals;
+use cdchost_mysql_wire::{BinlogStream, ConnectOptions, DumpRequest, DumpStart, Remedy};
+
+use super::refusal::{self, chain};
+use crate::binlog::BinlogPosition;
+use crate::gtid::{GtidSet, ServerUuid};
+use crate::session::{self, SessionError};
+
+/// Heartbeats while a table is read: a window on an idle server is passed by one.
+pub(super) const HEARTBEAT_IN_SNAPSHOT: Duration = Duration::from_millis(500);
+
+/// How this replica is known to servers.
+#[derive(Clone, Debug)]
+pub(super) struct Identity {
+    pub(super) server_id: u32,
+    uuid: String,
+}
+
+impl Identity {
+    /// The id that is configured, or one drawn at random; the uuid is always drawn.
+    pub(super) fn draw(config: &MysqlConfig) -> Self {
+        // 0 is no id, and small ones are those that people give.
+        let drawn = || rand::random::<u32>() | 0x4000_0000;
+        Self { server_id: config.server_id.unwrap_or_else(drawn), uuid: ServerUuid(rand::random()).to_string() }
+    }
+}
+
+/// A connection that gives the log.
+#[derive(Debug)]
+pub(super) struct LogConnection {
+    pub(super) stream: BinlogStream,
+    /// Place of its host in the configuration.
+    pub(super) host: usize,
+    pub(super) options: Arc<ConnectOptions>,
+    pub(super) server: ServerUuid,
+    /// Where the server's log ended when it was asked.
+    pub(super) end: BinlogPosition,
+    /// How often the server gives a sign of life.
+    pub(super) heartbeat: Duration,
+}
+
+/// Why no host gives the log.
+#[derive(Debug)]
+pub(super) enum NoLog {
+    /// It may be otherwise a little later.
+    Again {
+        /// Why.
+        reason: String,
+        /// The final error if it is not.
+        error: ConnectorError,
+    },
+    /// It will not be otherwise.
+    Final(ConnectorError),
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(super) struct LogRequest {
+    pub(super) config: Arc<MysqlConfig>,
+    /// Place of the host that is tried first.
+    pub(super) first_host: usize,
+    pub(super) identity: Identity,
+    /// Transactions that are not to come.
+    pub(super) executed: GtidSet,
+    pub(super) heartbeat: Duration,
+}
+
+/// Tries all hosts, the one that served last first.
+pub(super) async fn connect_log(request: LogRequest) -> Result<LogConnection, NoLog> {
+    let count = request.config.hosts.len();
+    let mut worst: Option<NoLog> = None;
+    for turn in 0..count {
+        let host = (request.first_host + turn) % count;
+        match connect_host(&request, host).await {
+            Ok(log) => return Ok(log),
+            // What may be otherwise later outweighs what is final: another host may come back.
+            Err(again @ NoLog::Again { .. }) => worst = Some(again),
+            Err(last) => worst = Some(worst.unwrap_or(last)),
+        }
+    }
+    Err(worst.unwrap_or_else(|| NoLog::Final(ConnectorError::stop(StopClass::Config, "mysql-no-host", "no host"))))
+}
+
+async fn connect_host(request: &LogRequest, host: usize) -> Result<LogConnection, NoLog> {
+    let name = &request.config.hosts[host];
+    let failed = |error: SessionError| {
+        let passing = matches!(&error, SessionError::Wire(wire) if wire.remedy() == Remedy::Reconnect);
+        let reason = chain(&error);
+        let mut error = refusal::session_error(name, error);
+        if !passing {
+            return NoLog::Final(error);
+        }
+        error.verdict = cdchost_connector::Verdict::Stop;
+        NoLog::Again { reason, error }
+    };
+    let options = Arc::new(session::options(&request.config, name));
+    let mut connection = session::connect(&options).await.map_err(|error| failed(error.into()))?;
+    let state = session::state(&mut connection).await.map_err(failed)?;
+    let end = session::position(&mut connection).await.map_err(failed)?;
+    let gone = state.purged.subtract(&request.executed);
+    if !gone.is_empty() {
+        return Err(NoLog::Final(refusal::purged(&format!("{name} has purged {gone}"))));
+    }
+    let missing = request.executed.subtract(&state.executed);
+    if !missing.is_empty() {
+        let reason = format!("{name} lacks transactions that were handed on: {missing}");
+        let error = ConnectorError::stop(StopClass::SourceGap, "mysql-lost-transactions", reason.clone())
+            .with_instruction(
+                "if the server is a replica that is behind, let it catch up and start the pipeline again; if it lost \
+                 transactions, start the pipeline anew with an empty checkpoint store and an empty target",
+            );
+        return Err(NoLog::Again { reason, error });
+    }
+    let dump = DumpRequest {
+        server_id: request.identity.server_id,
+        uuid: Some(request.identity.uuid.clone()),
+        start: DumpStart::Gtid(intervals(&request.executed)),
+        heartbeat: request.heartbeat,
+    };
+    let stream = connection.dump(&dump).await.map_err(|error| failed(error.into()))?;
+    Ok(LogConnection { stream, host, options, server: state.uuid, end, heartbeat: request.heartbeat })
+}
+
+fn intervals(set: &GtidSet) -> Vec<GtidIntervals> {
+    set.servers().map(|(uuid, intervals)| GtidIntervals { uuid: uuid.0, intervals }).collect()
+}

@@ -1,0 +1,186 @@
+//! What a checkpoint keeps of the source: the offset, and the state of its tables.
+
+use bytes::Bytes;
+use cdchost_connector::{ConnectorError, StopClass};
+use cdchost_model::{SourceOffset, StateBlob, TableSchema};
+use serde::{Deserialize, Serialize};
+
+use crate::binlog::BinlogPosition;
+use crate::gtid::{GtidSet, ServerUuid};
+use crate::snapshot::Walk;
+
+/// Format of offsets written here.
+const OFFSET_FORMAT: u8 = 1;
+/// Format of states written here.
+const STATE_FORMAT: u32 = 1;
+/// A server's file names are far shorter.
+const FILE_BYTES_MAX: usize = 512;
+
+/// Where the source stands.
+///
+/// As bytes: format (1 byte), server uuid (16), event time (i64), change-seq (i64), byte in the file (u64), length of
+/// the file's name (u16) and the name, and then the set of transactions; numbers little-endian.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Offset {
+    /// Transactions handed on.
+    pub(crate) executed: GtidSet,
+    /// Where that was in the log, as a hint.
+    pub(crate) position: BinlogPosition,
+    /// Whose log.
+    pub(crate) server: ServerUuid,
+    /// Commit time of the last transaction, in microseconds since the epoch; 0 for none.
+    pub(crate) event_time: i64,
+    /// The change-seq taken last.
+    pub(crate) seq: i64,
+}
+
+/// The tables at a cut.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct State {
+    pub(crate) tables: Vec<TableState>,
+}
+
+/// One table at a cut.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct TableState {
+    pub(crate) schema: TableSchema,
+    /// The index of its key.
+    pub(crate) key_index: String,
+    /// How far its snapshot is.
+    pub(crate) walk: Walk,
+    /// Rows that the snapshot handed on.
+    pub(crate) rows_read: u64,
+    /// Chunks that the snapshot handed on.
+    pub(crate) chunks: u64,
+    /// Row changes handed on.
+    pub(crate) changes: u64,
+}
+
+impl Offset {
+    pub(crate) fn encode(&self) -> SourceOffset {
+        let file = self.position.file.as_bytes();
+        let mut out = vec![OFFSET_FORMAT];
+        out.extend_from_slice(&self.server.0);
+        out.extend_from_slice(&self.event_time.to_le_bytes());
+        out.extend_from_slice(&self.seq.to_le_bytes());
+        out.extend_from_slice(&self.position.offset.to_le_bytes());
+        let length = u16::try_from(file.len()).expect("a file's name is short");
+        out.extend_from_slice(&length.to_le_bytes());
+        out.extend_from_slice(file);
+        self.executed.encode(&mut out);
+        SourceOffset(Bytes::from(out))
+    }
+
+    pub(crate) fn decode(offset: &SourceOffset) -> Result<Self, ConnectorError> {
+        Self::read(&offset.0).ok_or_else(|| {
+            let message = format!("an offset of {} bytes is not one that this program reads", offset.0.len());
+            ConnectorError::stop(StopClass::Storage, "mysql-offset", message)
+                .with_instruction("restore an older record, or use the version of cdchost that wrote this one")
+        })
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (&format, rest) = bytes.split_first()?;
+        if format != OFFSET_FORMAT {
+            return None;
+        }
+        let (server, rest) = rest.split_first_chunk::<16>()?;
+        let (event_time, rest) = rest.split_first_chunk::<8>()?;
+        let (seq, rest) = rest.split_first_chunk::<8>()?;
+        let (offset, rest) = rest.split_first_chunk::<8>()?;
+        let (length, rest) = rest.split_first_chunk::<2>()?;
+        let length = usize::from(u16::from_le_bytes(*length));
+        let (file, set) = rest.split_at_checked(length).filter(|_| length <= FILE_BYTES_MAX)?;
+        let seq = i64::from_le_bytes(*seq);
+        Some(Self {
+            executed: GtidSet::decode(set).ok()?,
+            position: BinlogPosition::new(std::str::from_utf8(file).ok()?, u64::from_le_bytes(*offset)),
+            server: ServerUuid(*server),
+            event_time: i64::from_le_bytes(*event_time),
+            seq: (seq >= 0).then_some(seq)?,
+        })
+    }
+}
+
+impl State {
+    pub(crate) fn encode(&self) -> StateBlob {
+        let payload = serde_json::to_vec(self).expect("a state is plain data");
+        StateBlob { format: STATE_FORMAT, payload: payload.into() }
+    }
+
+    pub(crate) fn decode(blob: &StateBlob) -> Result<Self, ConnectorError> {
+        let refuse = |message: String| {
+            ConnectorError::stop(StopClass::Storage, "mysql-state", message)
+                .with_instruction("restore an older record, or use the version of cdchost that wrote this one")
+        };
+        if blob.format != STATE_FORMAT {
+            return Err(refuse(format!("the source's state has format {}, this program reads {STATE_FORMAT}", blob.format)));
+        }
+        let state: Self = serde_json::from_slice(&blob.payload)
+            .map_err(|error| refuse(format!("the source's state cannot be read: {error}")))?;
+        for table in &state.tables {
+            table.schema.check().map_err(|error| refuse(format!("the source's state is damaged: {error}")))?;
+        }
+        Ok(state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offset() -> Offset {
+        Offset {
+            executed: GtidSet::parse("3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:8").unwrap(),
+            position: BinlogPosition::new("binlog.000007", 5_000_000_000),
+            server: ServerUuid([7; 16]),
+            event_time: 1_700_000_000_000_000,
+            seq: 42,
+        }
+    }
+
+    #[test]
+    fn offsets_come_back() {
+        assert_eq!(Offset::decode(&offset().encode()).unwrap(), offset());
+    }
+
+    #[test]
+    fn an_offset_written_by_format_1_is_read() {
+        let kept = "0107070707070707070707070707070707\
+                    00401fd9200a0600\
+                    2a00000000000000\
+                    00f2052a01000000\
+                    0d0062696e6c6f672e303030303037\
+                    01000000000000003e11fa4771ca11e19e33c80aa9429562\
+                    0200000000000000\
+                    01000000000000000600000000000000\
+                    08000000000000000900000000000000";
+        let shown: String = offset().encode().0.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(shown, kept.replace(' ', ""));
+    }
+
+    #[test]
+    fn damaged_offsets_are_refused() {
+        let good = offset().encode().0;
+        for length in 0..good.len() {
+            assert!(Offset::decode(&SourceOffset(good.slice(..length))).is_err(), "{length}");
+        }
+        let mut other = good.to_vec();
+        other[0] = 2;
+        assert!(Offset::decode(&SourceOffset(other.into())).is_err());
+        assert!(Offset::decode(&SourceOffset([&good[..], &[0]].concat().into())).is_err());
+    }
+
+    #[test]
+    fn a_state_written_by_format_1_is_read() {
+        let kept = r#"{"tables":[{"schema":{"table":{"database":"d","table":"t"},"version":1,"fields":[{"name":"id","ty":"int32","nullable":false,"native_type":"int(11)","default_value":null,"comment":null}],"primary_key":[0],"partition_key":[],"options":[]},"key-index":"PRIMARY","walk":{"emitting":{"next":[{"type":3,"unsigned":false,"bytes":"07000000"}]}},"rows-read":7,"chunks":1,"changes":2}]}"#;
+        let blob = StateBlob { format: 1, payload: Bytes::from_static(kept.as_bytes()) };
+        let state = State::decode(&blob).unwrap();
+        assert_eq!(state.encode().payload, blob.payload);
+        assert!(State::decode(&StateBlob { format: 2, payload: blob.payload.clone() }).is_err());
+        let damaged = StateBlob { format: 1, payload: kept.replace("[0]", "[9]").into() };
+        assert!(State::decode(&damaged).is_err());
+    }
+}

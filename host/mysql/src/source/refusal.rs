@@ -1,0 +1,113 @@
+//! Errors of connections in the engine's terms: what to do now, of which class, and what a person can do.
+
+use cdchost_connector::{ConnectorError, StopClass};
+use cdchost_mysql_wire::{Remedy, WireError};
+
+use crate::session::SessionError;
+
+/// The server's answer to a dump that it cannot give.
+const CANNOT_READ_LOG: u16 = 1236;
+
+/// What a lost or refused log connection calls for.
+#[derive(Debug)]
+pub(super) enum LogLoss {
+    /// Connect again.
+    Again,
+    /// Another replica has our id: connect again with another one.
+    IdTaken,
+    /// No second try helps.
+    Final(ConnectorError),
+}
+
+/// An error of a connection that is needed to go on.
+pub(super) fn session_error(host: &str, error: SessionError) -> ConnectorError {
+    let SessionError::Wire(error) = error else {
+        let message = format!("{host}: {error}");
+        return ConnectorError::stop(StopClass::Source, "mysql-answer", message)
+            .with_instruction("see that the server is a MySQL server of version 8.0 or later");
+    };
+    let message = format!("{host}: {}", chain(&error));
+    let shaped = match error.remedy() {
+        Remedy::Reconnect => ConnectorError::restart(StopClass::Source, "mysql-unreachable", message)
+            .with_instruction("see that the server runs and can be reached from here"),
+        Remedy::FixConfig => ConnectorError::stop(StopClass::Config, "mysql-login", message)
+            .with_instruction("correct username, password, host or tls in [source]"),
+        Remedy::AskServerCode => ConnectorError::stop(StopClass::Source, "mysql-refused", message)
+            .with_instruction("see what the server's message asks for"),
+        Remedy::Stop | Remedy::Bug => ConnectorError::stop(StopClass::Source, "mysql-protocol", message)
+            .with_instruction("see that the address is one of a MySQL server of version 8.0 or later"),
+    };
+    shaped.with_cause(error)
+}
+
+/// What the loss of the log's connection calls for.
+pub(super) fn log_loss(error: &WireError, id_is_configured: bool) -> LogLoss {
+    if let WireError::Server(server) = error
+        && server.code == CANNOT_READ_LOG
+    {
+        let text = server.message.as_str();
+        if text.contains("max_allowed_packet") {
+            let message = format!("the server cannot send an event of its log: {text}");
+            return LogLoss::Final(ConnectorError::stop(StopClass::Source, "mysql-packet-too-large", message).with_instruction(
+                "SET GLOBAL max_allowed_packet = 1073741824 on the server, and see that its slave_max_allowed_packet \
+                 (replica_max_allowed_packet) is as large",
+            ));
+        }
+        if text.contains("purged") {
+            return LogLoss::Final(purged(text));
+        }
+        if text.contains("same server_uuid/server_id") || text.contains("same server_id") {
+            if !id_is_configured {
+                return LogLoss::IdTaken;
+            }
+            let message = format!("another replica uses the same server-id: {text}");
+            return LogLoss::Final(
+                ConnectorError::stop(StopClass::Config, "mysql-server-id", message)
+                    .with_instruction("give another server-id in [source], or leave it out so that one is drawn"),
+            );
+        }
+    }
+    match error.remedy() {
+        Remedy::Reconnect | Remedy::AskServerCode => LogLoss::Again,
+        // A flipped bit looks like this too: the same bytes are asked for again.
+        Remedy::Stop if matches!(error, WireError::Protocol(_)) => LogLoss::Again,
+        Remedy::Stop => {
+            let message = format!("the log holds what is not offered yet: {error}");
+            LogLoss::Final(ConnectorError::stop(StopClass::Source, "mysql-unsupported-log", message).with_instruction(
+                "change the setting that the message names, and start the pipeline anew with an empty checkpoint store",
+            ))
+        }
+        Remedy::FixConfig => {
+            let message = format!("the server does not let us in any more: {}", chain(error));
+            LogLoss::Final(
+                ConnectorError::stop(StopClass::Source, "mysql-login", message)
+                    .with_instruction("correct username, password or tls in [source], or on the server"),
+            )
+        }
+        Remedy::Bug => LogLoss::Final(ConnectorError::stop(StopClass::Bug, "mysql-connection", error.to_string())),
+    }
+}
+
+/// The log no longer has what comes next.
+pub(super) fn purged(what: &str) -> ConnectorError {
+    ConnectorError::stop(StopClass::SourceGap, "mysql-binlog-purged", format!("the server's log no longer has what comes next: {what}"))
+        .with_instruction(
+            "changes are lost to this pipeline: start it anew with an empty checkpoint store and an empty target, and \
+             keep the log longer (binlog_expire_logs_seconds)",
+        )
+}
+
+/// An error and its causes on one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text.push_str(": ");
+            text.push_str(&inner_text);
+        }
+        cause = inner.source();
+    }
+    text
+}

@@ -1,0 +1,344 @@
+//! One run: the log followed, tables read beside it, cuts made where the engine asks for them.
+
+mod follow;
+mod windows;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cdchost_config::{MysqlConfig, TablePatterns};
+use cdchost_connector::{
+    Clock, ConnectorError, EventSender, Source, SourceBarrier, SourceCommand, SourceContext, SourceEnd, SourceEvent,
+    SourcePhase, SourceProgress, TableEvent,
+};
+use cdchost_model::{ChangeSeq, Epoch, SchemaChange};
+use tokio::sync::{mpsc, watch};
+
+use super::connect::{HEARTBEAT_IN_SNAPSHOT, Identity, LogConnection, LogRequest, NoLog, connect_log};
+use super::offset::Offset;
+use super::tables::Tables;
+use crate::binlog::{BinlogPosition, LogStart, Transactions};
+use crate::gtid::{GtidSet, ServerUuid};
+use windows::WindowWork;
+
+/// Progress is shown so often.
+const PROGRESS_PERIOD: Duration = Duration::from_millis(250);
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// A fresh pipeline's change-seqs begin at its start's milliseconds times this, above those of an older one.
+const SEQ_PER_MILLISECOND: i64 = 1 << 20;
+
+/// What a run is made of.
+#[derive(Debug)]
+pub(super) struct RunSetup {
+    pub(super) config: Arc<MysqlConfig>,
+    pub(super) end: SourceEnd,
+    /// Place of the host that was looked at.
+    pub(super) host: usize,
+    pub(super) patterns: TablePatterns,
+    pub(super) lower_case_names: bool,
+    /// Transactions that the tables were looked at after.
+    pub(super) known: GtidSet,
+    pub(super) restored: Option<Offset>,
+    pub(super) tables: Tables,
+}
+
+/// A source that is ready to run.
+#[derive(Debug)]
+pub(super) struct MysqlRun {
+    setup: RunSetup,
+}
+
+impl MysqlRun {
+    pub(super) fn new(setup: RunSetup) -> Self {
+        Self { setup }
+    }
+}
+
+#[async_trait]
+impl Source for MysqlRun {
+    async fn run(self: Box<Self>, events: &mut dyn EventSender, context: SourceContext) -> Result<(), ConnectorError> {
+        let mut runner = Runner::new(self.setup, context);
+        match runner.run(events).await {
+            Err(Halt::Failed(error)) => Err(error),
+            Ok(()) | Err(Halt::Stopped) => Ok(()),
+        }
+    }
+}
+
+/// Why a run comes to its end before the log does.
+#[derive(Debug)]
+enum Halt {
+    /// The engine closed its commands.
+    Stopped,
+    Failed(ConnectorError),
+}
+
+impl From<ConnectorError> for Halt {
+    fn from(error: ConnectorError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What ended the following of one connection.
+#[derive(Debug)]
+enum Followed {
+    /// The run's end is reached.
+    Ended,
+    /// The connection was lost.
+    Lost { reason: String, id_taken: bool },
+}
+
+/// The state of a run.
+struct Runner {
+    config: Arc<MysqlConfig>,
+    end: SourceEnd,
+    clock: Arc<dyn Clock>,
+    commands: mpsc::Receiver<SourceCommand>,
+    progress: watch::Sender<SourceProgress>,
+    shown_at: Option<Duration>,
+    log: Transactions,
+    tables: Tables,
+    windows: WindowWork,
+    identity: Identity,
+    host: usize,
+    /// The server that the log comes from; before the first connection, that of the checkpoint.
+    server: ServerUuid,
+    /// The epoch that is to end at the next transaction's end.
+    barrier: Option<Epoch>,
+    /// Where the log ended when all tables were read: a run that ends when it has caught up ends there.
+    target: Option<(ServerUuid, BinlogPosition)>,
+    phase: SourcePhase,
+    caught_up: bool,
+    reconnects: u64,
+    last_disconnect: Option<String>,
+}
+
+impl Runner {
+    fn new(setup: RunSetup, context: SourceContext) -> Self {
+        let RunSetup { config, end, host, patterns, lower_case_names, known, restored, tables } = setup;
+        let fresh = || Offset {
+            executed: known.clone(),
+            position: BinlogPosition::default(),
+            server: ServerUuid::default(),
+            event_time: 0,
+            seq: (context.clock.now_micros() / 1000).max(0).saturating_mul(SEQ_PER_MILLISECOND),
+        };
+        let offset = restored.unwrap_or_else(fresh);
+        let start = LogStart {
+            executed: offset.executed,
+            known,
+            seq: offset.seq,
+            patterns,
+            lower_case_names,
+            buffer_max: config.transaction_max_buffer.0,
+        };
+        let mut log = Transactions::new(start, tables.for_log());
+        log.resume(offset.position, offset.event_time);
+        Self {
+            identity: Identity::draw(&config),
+            windows: WindowWork::new(&config),
+            config,
+            end,
+            clock: context.clock,
+            commands: context.commands,
+            progress: context.progress,
+            shown_at: None,
+            log,
+            tables,
+            host,
+            server: offset.server,
+            barrier: None,
+            target: None,
+            phase: SourcePhase::Starting,
+            caught_up: false,
+            reconnects: 0,
+            last_disconnect: None,
+        }
+    }
+
+    async fn run(&mut self, events: &mut dyn EventSender) -> Result<(), Halt> {
+        self.announce(events).await?;
+        let mut is_first = true;
+        loop {
+            let mut connection = self.connect(events).await?;
+            if !is_first {
+                self.reconnects += 1;
+            }
+            is_first = false;
+            self.begin(&connection);
+            let followed = self.follow(&mut connection, events).await?;
+            self.log.reconnected()?;
+            match followed {
+                Followed::Ended => break,
+                Followed::Lost { reason, id_taken } => {
+                    tracing::warn!(host = self.config.hosts[self.host], reason, "log connection lost");
+                    self.last_disconnect = Some(reason);
+                    self.caught_up = false;
+                    if id_taken {
+                        self.identity = Identity::draw(&self.config);
+                    }
+                    self.show();
+                    self.pause(PAUSE_MIN, events).await?;
+                }
+            }
+        }
+        self.flush(events).await?;
+        events.send(SourceEvent::EndOfInput).await?;
+        self.phase = SourcePhase::Ended;
+        self.show();
+        loop {
+            match self.commands.recv().await {
+                None => return Err(Halt::Stopped),
+                Some(command) => self.command(command, events).await?,
+            }
+        }
+    }
+
+    /// Tells of all tables, before any of their rows.
+    async fn announce(&mut self, events: &mut dyn EventSender) -> Result<(), Halt> {
+        for schema in self.tables.schemas() {
+            let event = TableEvent {
+                id: format!("{}@{}", schema.table, schema.version.0),
+                before: None,
+                change: SchemaChange::CreateTable,
+                after: Some(schema),
+            };
+            events.send(SourceEvent::Table(event)).await?;
+        }
+        Ok(())
+    }
+
+    /// Connects to the first host that can serve, again and again for as long as the configuration allows.
+    async fn connect(&mut self, events: &mut dyn EventSender) -> Result<LogConnection, Halt> {
+        let since = self.clock.elapsed();
+        let mut pause = PAUSE_MIN;
+        loop {
+            let in_snapshot = !self.tables.all_done();
+            let heartbeat = if in_snapshot { HEARTBEAT_IN_SNAPSHOT } else { self.config.heartbeat };
+            let request = LogRequest {
+                config: Arc::clone(&self.config),
+                first_host: self.host,
+                identity: self.identity.clone(),
+                executed: self.log.executed().clone(),
+                heartbeat,
+            };
+            let (reason, error) = match connect_log(request).await {
+                Ok(connection) => return Ok(connection),
+                Err(NoLog::Final(error)) => return Err(error.into()),
+                Err(NoLog::Again { reason, error }) => (reason, error),
+            };
+            if self.clock.elapsed().saturating_sub(since) >= self.config.reconnect_timeout {
+                return Err(error.into());
+            }
+            tracing::warn!(reason, pause_ms = pause.as_millis(), "no host gives the log, trying again");
+            self.last_disconnect = Some(reason);
+            self.show();
+            self.pause(pause, events).await?;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// Waits, and goes on answering the engine meanwhile.
+    async fn pause(&mut self, pause: Duration, events: &mut dyn EventSender) -> Result<(), Halt> {
+        let clock = Arc::clone(&self.clock);
+        let mut sleep = clock.sleep(pause);
+        loop {
+            tokio::select! {
+                () = &mut sleep => return Ok(()),
+                command = self.commands.recv() => match command {
+                    None => return Err(Halt::Stopped),
+                    Some(command) => self.command(command, events).await?,
+                },
+            }
+        }
+    }
+
+    /// A connection is there: what depends on the server is set up anew where it is another one.
+    fn begin(&mut self, connection: &LogConnection) {
+        let is_other = connection.server != self.server;
+        self.host = connection.host;
+        self.server = connection.server;
+        if is_other {
+            self.target = None;
+        }
+        tracing::info!(host = self.config.hosts[self.host], server = %self.server, "log connection made");
+        if self.tables.all_done() {
+            self.phase = SourcePhase::Streaming;
+        } else {
+            self.phase = SourcePhase::Snapshot;
+            self.windows.connected(connection, is_other, &mut self.log, &self.tables, &self.clock);
+        }
+        self.show();
+    }
+
+    /// Takes a command of the engine.
+    async fn command(&mut self, command: SourceCommand, events: &mut dyn EventSender) -> Result<(), Halt> {
+        match command {
+            SourceCommand::Barrier(epoch) => self.barrier = Some(epoch),
+            SourceCommand::Committed(_) => {}
+        }
+        self.cut(events).await
+    }
+
+    /// Makes the cut that was asked for, if the stream stands between two transactions.
+    async fn cut(&mut self, events: &mut dyn EventSender) -> Result<(), Halt> {
+        if !self.log.is_between() {
+            return Ok(());
+        }
+        let Some(epoch) = self.barrier.take() else { return Ok(()) };
+        self.flush(events).await?;
+        let offset = Offset {
+            executed: self.log.executed().clone(),
+            position: self.log.position().clone(),
+            server: self.server,
+            event_time: self.log.event_time().unwrap_or(0),
+            seq: self.log.seq(),
+        };
+        let barrier = SourceBarrier {
+            epoch,
+            offset: offset.encode(),
+            state: self.tables.state(&self.log.tables).encode(),
+            change_seq: ChangeSeq(self.log.seq()),
+        };
+        events.send(SourceEvent::Barrier(barrier)).await?;
+        Ok(())
+    }
+
+    /// Hands on all that is gathered. Between transactions only.
+    async fn flush(&mut self, events: &mut dyn EventSender) -> Result<(), Halt> {
+        self.log.tables.flush()?;
+        self.hand_on(events).await
+    }
+
+    /// Hands on the batches that are ready.
+    async fn hand_on(&mut self, events: &mut dyn EventSender) -> Result<(), Halt> {
+        for batch in std::mem::take(self.log.tables.ready()) {
+            events.send(SourceEvent::Batch(batch)).await?;
+        }
+        Ok(())
+    }
+
+    /// Shows progress if it is time to.
+    fn show_if_due(&mut self) {
+        let now = self.clock.elapsed();
+        if self.shown_at.is_none_or(|shown| now.saturating_sub(shown) >= PROGRESS_PERIOD) {
+            self.show();
+        }
+    }
+
+    fn show(&mut self) {
+        self.shown_at = Some(self.clock.elapsed());
+        self.progress.send_replace(SourceProgress {
+            phase: self.phase,
+            position: format!("{} ({})", self.log.executed(), self.log.position()),
+            caught_up: self.caught_up,
+            event_time_micros: self.log.event_time(),
+            reconnects: self.reconnects,
+            last_disconnect: self.last_disconnect.clone(),
+            ignored: self.log.ignored().clone(),
+            tables: self.tables.progress(&self.log.tables),
+        });
+    }
+}

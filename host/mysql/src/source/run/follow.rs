@@ -1,0 +1,254 @@
+//! The loop over one connection's events.
+
+use std::time::Duration;
+
+use cdchost_connector::{EventSender, SourceCommand, SourceEnd, SourceEvent, SourcePhase};
+use cdchost_mysql_wire::WireError;
+use futures_util::FutureExt;
+use tokio::sync::mpsc::error::TryRecvError;
+
+use super::super::connect::LogConnection;
+use super::super::refusal::{LogLoss, chain, log_loss, session_error};
+use super::windows::read_batch;
+use super::{Followed, Halt, PROGRESS_PERIOD, Runner};
+use crate::binlog::{BinlogPosition, Seen};
+use crate::gtid::ServerUuid;
+use crate::session::{self, SessionError};
+use crate::snapshot::Request;
+
+/// Heartbeats that may be missed before the link counts as broken.
+const HEARTBEATS_MISSED_MAX: u32 = 3;
+
+/// What woke the loop.
+enum Woken {
+    Filled(Result<(), WireError>),
+    Command(Option<SourceCommand>),
+    Request(Option<Request>),
+    Tick,
+}
+
+impl Runner {
+    /// Follows one connection until it is lost or the run's end is reached.
+    pub(super) async fn follow(
+        &mut self,
+        connection: &mut LogConnection,
+        events: &mut dyn EventSender,
+    ) -> Result<Followed, Halt> {
+        loop {
+            if let Some(lost) = self.read_buffered(connection, events).await? {
+                return Ok(lost);
+            }
+            self.show_if_due();
+            self.look_around(events).await?;
+            if self.log.is_between() && self.has_ended(connection).await? {
+                return Ok(Followed::Ended);
+            }
+            // A packet that waits in the socket is no reason to hand on what is gathered.
+            match connection.stream.fill().now_or_never() {
+                Some(Ok(())) => continue,
+                Some(Err(error)) => return self.lost(&error),
+                None => {}
+            }
+            if let Some(lost) = self.wait(connection, events).await? {
+                return Ok(lost);
+            }
+        }
+    }
+
+    /// Takes all events that are there.
+    async fn read_buffered(
+        &mut self,
+        connection: &mut LogConnection,
+        events: &mut dyn EventSender,
+    ) -> Result<Option<Followed>, Halt> {
+        loop {
+            let event = match connection.stream.next_buffered() {
+                Ok(Some(event)) => event,
+                Ok(None) => return Ok(None),
+                Err(error) => return self.lost(&error).map(Some),
+            };
+            let seen = self.log.take(&event)?;
+            if !self.log.tables.ready().is_empty() {
+                self.hand_on(events).await?;
+            }
+            if seen != Seen::Event {
+                if self.barrier.is_some() {
+                    self.cut(events).await?;
+                }
+                if self.windows.has_chunks() {
+                    self.merge_passed(events).await?;
+                }
+                if seen == Seen::TransactionEnd && self.target.is_some() && self.has_ended(connection).await? {
+                    return Ok(Some(Followed::Ended));
+                }
+            }
+        }
+    }
+
+    /// Takes what commands and the reader have sent, without waiting for them.
+    async fn look_around(&mut self, events: &mut dyn EventSender) -> Result<(), Halt> {
+        loop {
+            match self.commands.try_recv() {
+                Ok(command) => self.command(command, events).await?,
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return Err(Halt::Stopped),
+            }
+        }
+        while let Some(request) = self.windows.try_next() {
+            self.request(request)?;
+        }
+        self.tend_windows(events).await
+    }
+
+    /// Nothing is there: hands on what is gathered, and waits.
+    async fn wait(
+        &mut self,
+        connection: &mut LogConnection,
+        events: &mut dyn EventSender,
+    ) -> Result<Option<Followed>, Halt> {
+        if self.log.is_between() {
+            self.flush(events).await?;
+            self.caught_up = *self.log.position() >= connection.end;
+        }
+        let began = self.clock.elapsed();
+        let deadline = (connection.heartbeat.max(self.config.heartbeat)) * HEARTBEATS_MISSED_MAX;
+        loop {
+            let clock = std::sync::Arc::clone(&self.clock);
+            let woken = tokio::select! {
+                biased;
+                command = self.commands.recv() => Woken::Command(command),
+                request = self.windows.next(), if self.windows.is_reading() => Woken::Request(request),
+                filled = connection.stream.fill() => Woken::Filled(filled),
+                () = clock.sleep(PROGRESS_PERIOD) => Woken::Tick,
+            };
+            match woken {
+                Woken::Filled(Ok(())) => return Ok(None),
+                Woken::Filled(Err(error)) => return self.lost(&error).map(Some),
+                Woken::Command(None) => return Err(Halt::Stopped),
+                Woken::Command(Some(command)) => self.command(command, events).await?,
+                Woken::Request(Some(request)) => {
+                    self.request(request)?;
+                    self.tend_windows(events).await?;
+                    if self.log.is_between() && self.has_ended(connection).await? {
+                        return Ok(Some(Followed::Ended));
+                    }
+                }
+                Woken::Request(None) => self.windows.reader_ended(),
+                Woken::Tick => {
+                    self.tend_windows(events).await?;
+                    if self.clock.elapsed().saturating_sub(began) > deadline {
+                        return self.lost(&WireError::Silent { doing: "reading the binlog", silence: deadline }).map(Some);
+                    }
+                }
+            }
+            self.show_if_due();
+        }
+    }
+
+    /// Whether a bounded run has come to its end. Asks the server where its log ends when that is not known yet.
+    async fn has_ended(&mut self, connection: &LogConnection) -> Result<bool, Halt> {
+        if self.end == SourceEnd::Never || !self.tables.all_done() {
+            return Ok(false);
+        }
+        if self.end == SourceEnd::Snapshot {
+            return Ok(true);
+        }
+        let (server, target) = match &self.target {
+            Some(target) => target,
+            None => {
+                // A failure is one of the log's connection too, which will be found there.
+                let Some(place) = ask_end(connection).await? else { return Ok(false) };
+                self.target.insert(place)
+            }
+        };
+        Ok(*server == self.server && self.log.position() >= target)
+    }
+
+    fn lost(&self, error: &WireError) -> Result<Followed, Halt> {
+        let id_taken = match log_loss(error, self.config.server_id.is_some()) {
+            LogLoss::Final(error) => return Err(error.into()),
+            LogLoss::Again => false,
+            LogLoss::IdTaken => true,
+        };
+        Ok(Followed::Lost { reason: chain(error), id_taken })
+    }
+
+    /// Takes a request of the reader.
+    fn request(&mut self, request: Request) -> Result<(), Halt> {
+        match request {
+            Request::Arm { table, reply } => self.windows.wants_arm(table, reply),
+            Request::Chunk { number, chunk } => self.windows.filled(&mut self.log, number, *chunk),
+            Request::Failed(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Does what windows need: arms one that is asked for, merges those that are passed, gives up what is too large.
+    async fn tend_windows(&mut self, events: &mut dyn EventSender) -> Result<(), Halt> {
+        if self.windows.is_idle() {
+            return Ok(());
+        }
+        self.windows.bound(&mut self.log, &self.tables, &self.clock);
+        if !self.log.is_between() {
+            return Ok(());
+        }
+        self.merge_passed(events).await?;
+        let lag = self.log.event_time().map_or(0, |time| self.clock.now_micros().saturating_sub(time));
+        let lag = Duration::from_micros(u64::try_from(lag).unwrap_or(0));
+        if self.windows.may_arm(&self.log, lag, self.caught_up) {
+            self.windows.arm(&mut self.log, &mut self.tables, self.server);
+        }
+        Ok(())
+    }
+
+    /// Hands on the chunks whose windows the stream has passed. Between transactions only.
+    async fn merge_passed(&mut self, events: &mut dyn EventSender) -> Result<(), Halt> {
+        if !self.log.is_between() {
+            return Ok(());
+        }
+        while let Some(passed) = self.windows.take_passed(&mut self.log, self.server) {
+            // Earlier changes of the same keys come first.
+            self.flush(events).await?;
+            let place = passed.table;
+            let (is_last, next) = (passed.chunk.is_last, passed.chunk.next.clone());
+            if let Some(batch) = read_batch(&self.tables.get_mut(place).layout, passed, self.log.seq())? {
+                self.tables.get_mut(place).rows_read += batch.rows() as u64;
+                events.send(SourceEvent::Batch(batch)).await?;
+            }
+            self.tables.get_mut(place).merged(next, is_last);
+            let table = self.tables.get_mut(place);
+            tracing::info!(
+                event = "chunk-merged",
+                table = %table.layout.schema.table,
+                chunk = table.chunks,
+                is_last,
+                "chunk merged"
+            );
+            if self.tables.all_done() {
+                self.phase = SourcePhase::Streaming;
+                tracing::info!(event = "snapshot-done", "all tables are read");
+                self.show();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where the server's log ends now; none if it cannot be asked just now.
+async fn ask_end(connection: &LogConnection) -> Result<Option<(ServerUuid, BinlogPosition)>, Halt> {
+    let asked = async {
+        let mut asking = session::connect(&connection.options).await?;
+        let state = session::state(&mut asking).await?;
+        Ok::<_, SessionError>((state.uuid, session::position(&mut asking).await?))
+    };
+    match asked.await {
+        Ok(place) => Ok(Some(place)),
+        Err(error) => {
+            let error = session_error(&connection.options.host, error);
+            match error.verdict {
+                cdchost_connector::Verdict::Stop => Err(error.into()),
+                _ => Ok(None),
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The captured tables of a run: how far each one's snapshot is, and what a checkpoint keeps of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cdchost_connector::{ConnectorError, SnapshotState, StopClass, TableProgress};
+use cdchost_model::{TableId, TableSchema};
+
+use super::offset::{State, TableState};
+use crate::binlog::LogTables;
+use crate::column::TableLayout;
+use crate::discover::Discovery;
+use crate::snapshot::{KeyValue, ReaderJob, Walk};
+
+/// A table's walk, and what it has come to.
+#[derive(Debug)]
+pub(super) struct TableWalk {
+    pub(super) layout: Arc<TableLayout>,
+    pub(super) walk: Walk,
+    pub(super) rows_read: u64,
+    pub(super) chunks: u64,
+    rows_estimate: Option<u64>,
+    /// Row changes handed on by earlier runs.
+    changes_before: u64,
+}
+
+impl TableWalk {
+    /// A window is opened: from here on all changes are handed on.
+    pub(super) fn begin(&mut self) {
+        if self.walk == Walk::Mute {
+            self.walk = Walk::Emitting { next: None };
+        }
+    }
+
+    /// A chunk was handed on.
+    pub(super) fn merged(&mut self, next: Option<Vec<KeyValue>>, is_last: bool) {
+        self.chunks += 1;
+        if is_last {
+            self.walk = Walk::Done;
+        } else if next.is_some() {
+            self.walk = Walk::Emitting { next };
+        }
+    }
+}
+
+/// All captured tables, by place.
+#[derive(Debug)]
+pub(super) struct Tables {
+    walks: Vec<TableWalk>,
+}
+
+impl Tables {
+    /// Tables of a first start.
+    pub(super) fn found(discovery: Discovery, reads_rows: bool) -> Self {
+        let walk = if reads_rows { Walk::Mute } else { Walk::Done };
+        let walks = discovery.tables.into_values().map(|found| TableWalk {
+            layout: found.layout,
+            walk: walk.clone(),
+            rows_read: 0,
+            chunks: 0,
+            rows_estimate: found.rows_estimate,
+            changes_before: 0,
+        });
+        Self { walks: walks.collect() }
+    }
+
+    /// Tables as a checkpoint has them, and those that have come since: their rows are still to be read.
+    pub(super) fn restored(state: &State, discovery: Discovery) -> Result<Self, ConnectorError> {
+        let mut walks = Vec::with_capacity(state.tables.len() + discovery.tables.len());
+        for table in &state.tables {
+            let layout = TableLayout::new(Arc::new(table.schema.clone()), table.key_index.clone()).map_err(|column| {
+                let message = format!("column `{column}` of table {} has a type that is not known", table.schema.table);
+                ConnectorError::stop(StopClass::Storage, "mysql-state", message)
+                    .with_instruction("use the version of cdchost that wrote the record")
+            })?;
+            walks.push(TableWalk {
+                layout: Arc::new(layout),
+                walk: table.walk.clone(),
+                rows_read: table.rows_read,
+                chunks: table.chunks,
+                rows_estimate: None,
+                changes_before: table.changes,
+            });
+        }
+        let come = Self::found(discovery, true);
+        walks.extend(come.walks);
+        Ok(Self { walks })
+    }
+
+    pub(super) fn schemas(&self) -> Vec<Arc<TableSchema>> {
+        self.walks.iter().map(|table| Arc::clone(&table.layout.schema)).collect()
+    }
+
+    pub(super) fn get_mut(&mut self, place: usize) -> &mut TableWalk {
+        &mut self.walks[place]
+    }
+
+    /// Whether all rows that are to be read were handed on.
+    pub(super) fn all_done(&self) -> bool {
+        self.walks.iter().all(|table| table.walk == Walk::Done)
+    }
+
+    /// The tables as the log takes them.
+    pub(super) fn for_log(&self) -> LogTables {
+        let mut tables = LogTables::default();
+        for table in &self.walks {
+            tables.add(Arc::clone(&table.layout), table.walk != Walk::Mute);
+        }
+        tables
+    }
+
+    /// What is left to be read; a table that was begun comes first.
+    pub(super) fn jobs(&self) -> Vec<ReaderJob> {
+        let job = |(table, walk): (usize, &TableWalk)| ReaderJob {
+            table,
+            layout: Arc::clone(&walk.layout),
+            next: match &walk.walk {
+                Walk::Emitting { next } => next.clone(),
+                Walk::Mute | Walk::Done => None,
+            },
+        };
+        let begun = |table: &TableWalk| matches!(table.walk, Walk::Emitting { .. });
+        let all = || self.walks.iter().enumerate();
+        let first = all().filter(|(_, table)| begun(table));
+        let then = all().filter(|(_, table)| table.walk == Walk::Mute);
+        first.chain(then).map(job).collect()
+    }
+
+    /// What a checkpoint keeps.
+    pub(super) fn state(&self, log: &LogTables) -> State {
+        let table = |(place, table): (usize, &TableWalk)| TableState {
+            schema: table.layout.schema.as_ref().clone(),
+            key_index: table.layout.key_index.clone(),
+            walk: table.walk.clone(),
+            rows_read: table.rows_read,
+            chunks: table.chunks,
+            changes: table.changes_before + log.get(place).changes,
+        };
+        State { tables: self.walks.iter().enumerate().map(table).collect() }
+    }
+
+    /// What people see.
+    pub(super) fn progress(&self, log: &LogTables) -> BTreeMap<TableId, TableProgress> {
+        let progress = |(place, table): (usize, &TableWalk)| {
+            let shown = TableProgress {
+                snapshot: match table.walk {
+                    Walk::Mute => SnapshotState::Waiting,
+                    Walk::Emitting { .. } => SnapshotState::Reading,
+                    Walk::Done => SnapshotState::Done,
+                },
+                rows_read: table.rows_read,
+                rows_estimate: table.rows_estimate,
+                chunks_done: table.chunks,
+                changes: table.changes_before + log.get(place).changes,
+            };
+            (table.layout.schema.table.clone(), shown)
+        };
+        self.walks.iter().enumerate().map(progress).collect()
+    }
+}
+
+/// Digest of the set of captured tables: 32 bytes out of their sorted names. It tells sets apart, it guards nothing.
+pub(super) fn tables_digest(schemas: &[Arc<TableSchema>]) -> [u8; 32] {
+    let mut names: Vec<Vec<u8>> = schemas
+        .iter()
+        .map(|schema| {
+            let id = &schema.table;
+            [id.database.as_bytes(), b"\0", id.table.as_bytes(), b"\0"].concat()
+        })
+        .collect();
+    names.sort();
+    let mut digest = [0; 32];
+    for (lane, out) in digest.chunks_exact_mut(8).enumerate() {
+        // FNV-1a, each lane from a start of its own.
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ (lane as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for &byte in names.iter().flatten() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        out.copy_from_slice(&hash.to_le_bytes());
+    }
+    digest
+}
+
+#[cfg(test)]
+mod tests {
+    use cdchost_model::SchemaVersion;
+
+    use super::*;
+
+    #[test]
+    fn the_digest_knows_names_and_not_their_order() {
+        let schema = |database: &str, table: &str| {
+            Arc::new(TableSchema {
+                table: TableId::new(database, table),
+                version: SchemaVersion(1),
+                fields: vec![],
+                primary_key: vec![],
+                partition_key: vec![],
+                options: vec![],
+            })
+        };
+        let one = tables_digest(&[schema("a", "b"), schema("c", "d")]);
+        assert_eq!(one, tables_digest(&[schema("c", "d"), schema("a", "b")]));
+        assert_ne!(one, tables_digest(&[schema("a", "b")]));
+        assert_ne!(one, tables_digest(&[schema("ab", ""), schema("c", "d")]));
+    }
+}
