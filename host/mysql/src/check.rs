@@ -59,7 +59,9 @@ impl Finding {
 
     pub(crate) fn charset(table: &TableId, column: &str, charset: &str) -> Self {
         Self::new(
-            format!("column `{column}` of table {table} has character set {charset}; only utf8mb4, utf8mb3 and ascii are offered yet"),
+            format!(
+                "column `{column}` of table {table} has character set {charset}; only utf8mb4, utf8mb3 and ascii are offered yet"
+            ),
             format!(
                 "ALTER TABLE {} CONVERT TO CHARACTER SET utf8mb4, or leave the table out (tables = [\"!{table}\"])",
                 sql_name(table)
@@ -99,13 +101,12 @@ pub(crate) async fn check_server(
 ) -> Result<ServerFacts, SessionError> {
     check_version(connection, findings);
     let names: Vec<String> = VARIABLES.iter().map(|(name, ..)| format!("'{name}'")).collect();
-    let query = format!(
-        "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('lower_case_table_names', {})",
-        names.join(", ")
-    );
+    let query =
+        format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('lower_case_table_names', {})", names.join(", "));
     let result = connection.query(&query).await?;
     let value = |name: &str| {
-        let row = (0..result.rows.len()).find(|&row| result.text(row, 0).is_some_and(|n| n.eq_ignore_ascii_case(name)))?;
+        let row =
+            (0..result.rows.len()).find(|&row| result.text(row, 0).is_some_and(|n| n.eq_ignore_ascii_case(name)))?;
         result.text(row, 1)
     };
     for (name, wanted, instruction) in VARIABLES {
@@ -118,8 +119,13 @@ pub(crate) async fn check_server(
     }
     let lower_case_names = value("lower_case_table_names").is_some_and(|value| value != "0");
     let account = account(connection).await?;
-    check_right(connection, &["SHOW MASTER STATUS", "SHOW BINARY LOG STATUS"], ("REPLICATION CLIENT", &account), findings)
-        .await?;
+    check_right(
+        connection,
+        &["SHOW MASTER STATUS", "SHOW BINARY LOG STATUS"],
+        ("REPLICATION CLIENT", &account),
+        findings,
+    )
+    .await?;
     check_right(connection, &["SHOW SLAVE HOSTS", "SHOW REPLICAS"], ("REPLICATION SLAVE", &account), findings).await?;
     Ok(ServerFacts { lower_case_names })
 }
@@ -158,9 +164,9 @@ pub(crate) fn refuse(findings: &[Finding]) -> Result<(), ConnectorError> {
     let mut message = first.message.clone();
     let mut instruction = first.instruction.clone();
     for finding in rest {
-        message.push_str("\n");
+        message.push('\n');
         message.push_str(&finding.message);
-        instruction.push_str("\n");
+        instruction.push('\n');
         instruction.push_str(&finding.instruction);
     }
     Err(ConnectorError::stop(StopClass::Config, "mysql-check", message).with_instruction(instruction))

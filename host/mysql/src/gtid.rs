@@ -140,17 +140,6 @@ impl GtidSet {
         }
     }
 
-    /// All of both.
-    pub(crate) fn union(&self, other: &Self) -> Self {
-        let mut set = self.clone();
-        for (&uuid, intervals) in &other.servers {
-            for &interval in intervals {
-                set.insert(uuid, interval);
-            }
-        }
-        set
-    }
-
     /// What it holds and the other does not.
     pub(crate) fn subtract(&self, other: &Self) -> Self {
         let mut set = Self::default();
@@ -170,11 +159,6 @@ impl GtidSet {
             }
         }
         set
-    }
-
-    /// What both hold.
-    pub(crate) fn intersect(&self, other: &Self) -> Self {
-        self.subtract(&self.subtract(other))
     }
 
     /// All intervals, ends exclusive, by server.

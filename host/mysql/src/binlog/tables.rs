@@ -275,9 +275,11 @@ impl LogTables {
     fn mismatch(&self, target: &Target, error: &Mismatch, facts: &TransactionFacts) -> ConnectorError {
         let table = &self.layout(target.table).schema.table;
         let message = format!("table {table} differs from its rows in the log{}: {error}", place(facts));
-        ConnectorError::stop(StopClass::Schema, "mysql-table-differs", message).with_table(table.clone()).with_instruction(
-            "start the pipeline anew with an empty checkpoint store, so that the table is read as it is now",
-        )
+        ConnectorError::stop(StopClass::Schema, "mysql-table-differs", message)
+            .with_table(table.clone())
+            .with_instruction(
+                "start the pipeline anew with an empty checkpoint store, so that the table is read as it is now",
+            )
     }
 
     #[cold]

@@ -255,7 +255,8 @@ impl Transactions {
         let rest = gtid.transaction_bytes.map_or(0, |bytes| bytes.saturating_sub(header.event_bytes.into()));
         let mut position = cdchost_model::SourcePosition::from(&self.position);
         position.offset += rest;
-        let commit_time = gtid.original_commit_us.and_then(|micros| i64::try_from(micros).ok()).filter(|time| *time > 0);
+        let commit_time =
+            gtid.original_commit_us.and_then(|micros| i64::try_from(micros).ok()).filter(|time| *time > 0);
         let facts = TransactionFacts {
             id: TransactionId { prefix: Arc::clone(&self.prefix.1), number: gtid.number },
             position,
@@ -306,7 +307,7 @@ impl Transactions {
         let judgement = if is_known { Judgement::Pass } else { self.judge(&statement) };
         match judgement {
             Judgement::Begin | Judgement::XaStart => self.has_begun(),
-                        Judgement::Commit => {
+            Judgement::Commit => {
                 self.moved(header);
                 return self.end();
             }
@@ -334,7 +335,8 @@ impl Transactions {
                 return Err(self.changed(&statement, &database, &table));
             }
             Judgement::RowsByStatement { database, table } => {
-                let what = format!("the log holds a statement in place of the rows that it changed in {database}.{table}");
+                let what =
+                    format!("the log holds a statement in place of the rows that it changed in {database}.{table}");
                 let instruction = "SET GLOBAL binlog_format = 'ROW', see that no session sets another one, and start the \
                                    pipeline anew with an empty checkpoint store";
                 return Err(self.refused("mysql-statement-format", &what, instruction));

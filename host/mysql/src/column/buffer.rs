@@ -157,11 +157,6 @@ impl Column {
         fixed!(&self.values, values => values.len(), (ends, _bytes) => ends.len() - 1)
     }
 
-    /// Bytes that the values take.
-    pub(crate) fn bytes(&self) -> usize {
-        fixed!(&self.values, values => size_of_val(values.as_slice()), (ends, bytes) => ends.len() * 4 + bytes.len())
-    }
-
     /// Takes back all from row `length` on.
     pub(crate) fn truncate(&mut self, length: usize) {
         while self.nulls.last().is_some_and(|&row| row as usize >= length) {

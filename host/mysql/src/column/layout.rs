@@ -79,16 +79,6 @@ impl Columns {
         &self.columns[place]
     }
 
-    /// Rows that all columns have; one that broke off in the middle does not count.
-    pub(crate) fn rows(&self) -> usize {
-        self.columns.last().map_or(0, Column::len)
-    }
-
-    /// Bytes that the values take.
-    pub(crate) fn bytes(&self) -> usize {
-        self.columns.iter().map(Column::bytes).sum()
-    }
-
     /// Takes back all from row `length` on.
     pub(crate) fn truncate(&mut self, length: usize) {
         for column in &mut self.columns {

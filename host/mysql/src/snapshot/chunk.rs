@@ -87,7 +87,8 @@ impl ChunkPlan {
         let key = layout
             .key()
             .map(|place| {
-                let order = row_order.iter().position(|&other| other == place).expect("the key's columns are in the row");
+                let order =
+                    row_order.iter().position(|&other| other == place).expect("the key's columns are in the row");
                 let (column_type, unsigned) = bound_as(&layout.kinds[place], &found[place]);
                 (order, column_type, unsigned)
             })

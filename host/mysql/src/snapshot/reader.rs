@@ -287,16 +287,19 @@ impl Session {
 
     async fn prepare(&mut self, job: &ReaderJob) -> Result<(), Failure> {
         let behind_key = job.next.is_some();
-        if self.prepared.as_ref().is_some_and(|prepared| {
-            prepared.table == job.table && prepared.behind_key == behind_key
-        }) {
+        if self
+            .prepared
+            .as_ref()
+            .is_some_and(|prepared| prepared.table == job.table && prepared.behind_key == behind_key)
+        {
             return Ok(());
         }
         if let Some(old) = self.prepared.take() {
             self.connection.close(old.statement).await?;
         }
         let statement = self.connection.prepare(&chunk_query(&job.layout, behind_key)).await?;
-        let plan = ChunkPlan::compile(&statement.columns, &job.layout).map_err(|differs| differs_from(job, &differs))?;
+        let plan =
+            ChunkPlan::compile(&statement.columns, &job.layout).map_err(|differs| differs_from(job, &differs))?;
         self.prepared = Some(Prepared { table: job.table, behind_key, statement, plan });
         Ok(())
     }
@@ -340,9 +343,11 @@ fn differs_from(job: &ReaderJob, differs: &str) -> Failure {
         "mysql-table-differs",
         format!("table {table} differs from what it is known as: {differs}"),
     );
-    Failure::Final(error.with_table(table.clone()).with_instruction(
-        "if it does not go away by itself: start the pipeline anew with an empty checkpoint store",
-    ))
+    Failure::Final(
+        error.with_table(table.clone()).with_instruction(
+            "if it does not go away by itself: start the pipeline anew with an empty checkpoint store",
+        ),
+    )
 }
 
 fn read_error(layout: &TableLayout, error: WireError) -> ConnectorError {

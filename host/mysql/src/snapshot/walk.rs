@@ -154,7 +154,8 @@ mod tests {
     #[test]
     fn walks_are_kept_as_text() {
         let value = KeyValue { column_type: 253, unsigned: false, bytes: vec![1, 0xff] };
-        for walk in [Walk::Mute, Walk::Emitting { next: None }, Walk::Emitting { next: Some(vec![value]) }, Walk::Done] {
+        for walk in [Walk::Mute, Walk::Emitting { next: None }, Walk::Emitting { next: Some(vec![value]) }, Walk::Done]
+        {
             let text = serde_json::to_string(&walk).unwrap();
             assert_eq!(serde_json::from_str::<Walk>(&text).unwrap(), walk, "{text}");
         }

@@ -139,7 +139,7 @@ impl Windows {
         schema: impl FnOnce(usize) -> std::sync::Arc<TableSchema>,
     ) -> Option<PassedChunk> {
         let chunk = self.open.front()?.chunk.as_ref()?;
-        if chunk.server != server || !(*position >= chunk.high) {
+        if chunk.server != server || *position < chunk.high {
             return None;
         }
         let window = self.open.pop_front()?;

@@ -116,7 +116,10 @@ impl State {
                 .with_instruction("restore an older record, or use the version of cdchost that wrote this one")
         };
         if blob.format != STATE_FORMAT {
-            return Err(refuse(format!("the source's state has format {}, this program reads {STATE_FORMAT}", blob.format)));
+            return Err(refuse(format!(
+                "the source's state has format {}, this program reads {STATE_FORMAT}",
+                blob.format
+            )));
         }
         let state: Self = serde_json::from_slice(&blob.payload)
             .map_err(|error| refuse(format!("the source's state cannot be read: {error}")))?;

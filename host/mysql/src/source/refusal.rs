@@ -90,11 +90,15 @@ pub(super) fn log_loss(error: &WireError, id_is_configured: bool) -> LogLoss {
 
 /// The log no longer has what comes next.
 pub(super) fn purged(what: &str) -> ConnectorError {
-    ConnectorError::stop(StopClass::SourceGap, "mysql-binlog-purged", format!("the server's log no longer has what comes next: {what}"))
-        .with_instruction(
-            "changes are lost to this pipeline: start it anew with an empty checkpoint store and an empty target, and \
+    ConnectorError::stop(
+        StopClass::SourceGap,
+        "mysql-binlog-purged",
+        format!("the server's log no longer has what comes next: {what}"),
+    )
+    .with_instruction(
+        "changes are lost to this pipeline: start it anew with an empty checkpoint store and an empty target, and \
              keep the log longer (binlog_expire_logs_seconds)",
-        )
+    )
 }
 
 /// An error and its causes on one line.

@@ -68,11 +68,13 @@ impl Tables {
     pub(super) fn restored(state: &State, discovery: Discovery) -> Result<Self, ConnectorError> {
         let mut walks = Vec::with_capacity(state.tables.len() + discovery.tables.len());
         for table in &state.tables {
-            let layout = TableLayout::new(Arc::new(table.schema.clone()), table.key_index.clone()).map_err(|column| {
-                let message = format!("column `{column}` of table {} has a type that is not known", table.schema.table);
-                ConnectorError::stop(StopClass::Storage, "mysql-state", message)
-                    .with_instruction("use the version of cdchost that wrote the record")
-            })?;
+            let layout =
+                TableLayout::new(Arc::new(table.schema.clone()), table.key_index.clone()).map_err(|column| {
+                    let message =
+                        format!("column `{column}` of table {} has a type that is not known", table.schema.table);
+                    ConnectorError::stop(StopClass::Storage, "mysql-state", message)
+                        .with_instruction("use the version of cdchost that wrote the record")
+                })?;
             walks.push(TableWalk {
                 layout: Arc::new(layout),
                 walk: table.walk.clone(),

@@ -137,7 +137,9 @@ impl Runner {
                 Woken::Tick => {
                     self.tend_windows(events).await?;
                     if self.clock.elapsed().saturating_sub(began) > deadline {
-                        return self.lost(&WireError::Silent { doing: "reading the binlog", silence: deadline }).map(Some);
+                        return self
+                            .lost(&WireError::Silent { doing: "reading the binlog", silence: deadline })
+                            .map(Some);
                     }
                 }
             }

@@ -162,7 +162,10 @@ impl WindowWork {
             return;
         }
         self.chunk.rows = (self.chunk.rows / 2).max(ROWS_MIN);
-        tracing::warn!(rows = self.chunk.rows, "windows hold too many changed keys; their chunks are read again, smaller");
+        tracing::warn!(
+            rows = self.chunk.rows,
+            "windows hold too many changed keys; their chunks are read again, smaller"
+        );
         self.restart(log, tables, clock);
     }
 }
@@ -189,20 +192,14 @@ pub(super) fn read_batch(
         position: None,
         commit_time: chunk.read_at,
     };
-    let meta = RowMeta {
-        change_seq: vec![seq; count].into(),
-        ordinal: (0..run.rows).collect(),
-        transactions: vec![run],
-    };
+    let meta =
+        RowMeta { change_seq: vec![seq; count].into(), ordinal: (0..run.rows).collect(), transactions: vec![run] };
     let ops = vec![Op::Read as u8; count].into();
     let batch = ChangeBatch::new(Arc::clone(&layout.schema), rows, ops, meta);
     batch.map(Some).map_err(|error| no_batch(layout, error))
 }
 
-fn no_batch(
-    layout: &TableLayout,
-    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> ConnectorError {
+fn no_batch(layout: &TableLayout, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ConnectorError {
     ConnectorError::stop(StopClass::Bug, "mysql-batch", "rows of a chunk do not make a batch")
         .with_table(layout.schema.table.clone())
         .with_cause(error)
