@@ -63,3 +63,22 @@ fn insert(table: &str, at: u64, to: u64, new: u64) -> String {
     };
     format!("INSERT INTO {table} SELECT id-{at}+{new},{rest} FROM {table} WHERE id BETWEEN {at} AND {to}")
 }
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest, Sha256};
+
+    use super::{Changes, statements};
+
+    /// The digests of the generator that earlier figures of this and other programs were taken with.
+    #[test]
+    fn changes_are_those_of_earlier_figures() {
+        let digest = |events, per_transaction| {
+            let changes = Changes { table: "sbtest", events, per_transaction, base: 100_000 };
+            let text: String = statements(&changes).iter().map(|statement| format!("{statement};\n")).collect();
+            Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+        };
+        assert_eq!(digest(200_000, 100), "d3fbed23605a9f1da1c1d194e383da8de9595798b11d94fbe2aebb3d6cd8c9f3");
+        assert_eq!(digest(30_000, 1), "731cf5071f3820bd30bd0b4a06f5121b85818721b5437e4d364ff12fbd78c1cb");
+    }
+}

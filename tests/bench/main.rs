@@ -2,7 +2,9 @@
 #![expect(clippy::print_stdout, reason = "a command-line program talks to its user")]
 
 mod changes;
+mod counter;
 mod floor;
+mod lake;
 mod load;
 mod measure;
 mod mersenne;
@@ -16,14 +18,19 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use cdchost_tests::server::{Server, ServerOptions};
+use cdchost_tests::watchdog::Folder;
 use clap::{Parser, Subcommand};
 
-use crate::load::Start;
 use crate::measure::Cost;
 use crate::report::{Measured, Report};
 use crate::work::{WORKS, Work};
 
+/// Runs of each reader; the median counts.
 const RUNS: usize = 3;
+
+// As the program has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
 struct Cli {
@@ -61,7 +68,7 @@ struct ReadArgs {
     #[arg(long, default_value_t = 0)]
     position: u32,
     #[arg(long, default_value = "")]
-    gtids: String,
+    state: String,
 }
 
 fn main() -> Result<ExitCode> {
@@ -71,17 +78,22 @@ fn main() -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let name = cli.work.context("say which work, or `all`")?;
-    let works: Vec<Work> = if name == "all" {
-        WORKS.to_vec()
-    } else {
-        vec![Work::named(&name).with_context(|| format!("no work is called {name}"))?]
-    };
+    let works: Vec<Work> = WORKS.into_iter().filter(|work| name == "all" || name == work.name).collect();
+    let lake = name == "all" || name == lake::NAME;
+    if works.is_empty() && !lake {
+        let names = WORKS.map(|work| work.name).join(", ");
+        bail!("no work is called {name}; there are {names}, {} and all", lake::NAME);
+    }
     let server = server()?;
     let mut held = true;
     for work in works {
         let report = measure(&server, &work, cli.rows.unwrap_or(work.rows))?;
         held &= report.floor_holds();
         println!("{}", if cli.json { report.json()? } else { report.text() });
+    }
+    if lake {
+        let report = lake::measure(&server, cli.rows.unwrap_or(lake::ROWS))?;
+        println!("{}", if cli.json { report.json()? } else { report.text()? });
     }
     Ok(if held { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -93,24 +105,24 @@ fn server() -> Result<Server> {
 }
 
 fn measure(server: &Server, work: &Work, rows: u64) -> Result<Report> {
-    let port = server.port();
-    let start = tokio::runtime::Runtime::new()?.block_on(async {
-        let mut conn = load::connect(port).await?;
-        load::load(&mut conn, work.table, work.table_rows(rows)).await?;
-        match work.changes(rows) {
-            Some(changes) => load::change(&mut conn, &changes).await,
-            None => Ok(Start { file: String::new(), position: 0, gtids: String::new() }),
-        }
-    })?;
-    let args = |reader: &str| ReadArgs {
-        reader: reader.into(),
+    let runtime = tokio::runtime::Runtime::new()?;
+    let state = Folder::new("bench-mark")?;
+    let mut args = ReadArgs {
+        reader: String::new(),
         work: work.name.into(),
-        port,
+        port: server.port(),
         rows,
-        file: start.file.clone(),
-        position: start.position,
-        gtids: start.gtids.clone(),
+        file: String::new(),
+        position: 0,
+        state: state.path().display().to_string(),
     };
+    let mut conn = runtime.block_on(load::connect(args.port))?;
+    runtime.block_on(load::load(&mut conn, work.table, work.table_rows(rows)))?;
+    if let Some(changes) = work.changes(rows) {
+        product::mark(&args, work)?;
+        (args.file, args.position) = runtime.block_on(load::change(&mut conn, &changes))?;
+    }
+    let args = |reader: &str| ReadArgs { reader: reader.into(), ..args.clone() };
     let (mut floor, mut product) = (Measured::default(), Measured::default());
     for _ in 0..RUNS {
         floor.add(child(&args("floor"), rows)?);
@@ -123,7 +135,7 @@ fn child(args: &ReadArgs, rows: u64) -> Result<Cost> {
     let out = Command::new(std::env::current_exe()?)
         .args(["read", "--reader", &args.reader, "--work", &args.work, "--port", &args.port.to_string()])
         .args(["--rows", &args.rows.to_string(), "--file", &args.file, "--position", &args.position.to_string()])
-        .args(["--gtids", &args.gtids])
+        .args(["--state", &args.state])
         .stderr(std::process::Stdio::inherit())
         .output()?;
     ensure!(out.status.success(), "the {} reader of {} failed", args.reader, args.work);

@@ -24,13 +24,13 @@ impl Measured {
     }
 
     /// The run with the median processor time.
-    fn median(&self) -> Cost {
+    pub(crate) fn median(&self) -> Cost {
         let mut runs = self.0.clone();
         runs.sort_by(|one, other| one.cpu.total_cmp(&other.cpu));
         runs[runs.len() / 2]
     }
 
-    fn peak(&self) -> u64 {
+    pub(crate) fn peak(&self) -> u64 {
         self.0.iter().map(|run| run.peak).max().unwrap_or(0)
     }
 }
@@ -61,6 +61,7 @@ impl Report {
             "cdchost": reader(&self.product),
             "ratio": (self.ratio() * 100.0).round() / 100.0,
             "target": self.work.target,
+            "met": self.ratio() <= self.work.target,
             "floor-holds": self.floor_holds(),
         }))?)
     }

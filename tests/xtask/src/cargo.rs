@@ -47,3 +47,13 @@ pub(crate) fn run_bin(name: &str, args: &[String], program: Option<&Path>) -> Re
     command.args(args).envs(program.map(|path| (PROGRAM, path)));
     Ok(command.status().with_context(|| format!("start {name}"))?.success())
 }
+
+/// Builds the benchmarks and the program for release, then runs the benchmarks; says whether they succeeded.
+pub(crate) fn run_bench(args: &[String]) -> Result<bool> {
+    let packages = ["--package", "cdchost", "--package", "cdchost-tests", "--bin", "cdchost", "--bin", "cdchost-bench"];
+    run(&[&["build", "--quiet", "--release"][..], &packages].concat())?;
+    let folder = root().join("target/release");
+    let mut command = Command::new(folder.join("cdchost-bench"));
+    command.args(args).env(PROGRAM, folder.join("cdchost"));
+    Ok(command.status().context("start the benchmarks")?.success())
+}

@@ -64,7 +64,7 @@ fn run(command: Xtask) -> Result<bool> {
         Xtask::Plugins => plugins::build().map(|()| true),
         Xtask::Generate(p) => cargo::run_bin("generate", &p.args, None),
         Xtask::Server(p) => cargo::run_bin("server", &p.args, None),
-        Xtask::Bench(p) => cargo::run_bin("bench", &p.args, None),
+        Xtask::Bench(p) => plugins::build().and_then(|()| cargo::run_bench(&p.args)),
         Xtask::Demo(p) => pipelines("demo", &p.args, &[]),
         Xtask::Crash(p) => pipelines("crash", &p.args, &["failpoints"]),
     }
