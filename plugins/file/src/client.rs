@@ -162,17 +162,19 @@ impl Target {
     }
 }
 
-/// A name as one part of a path: what a path cannot hold is written as `%XX`, and so is a leading `_` or `.`, which our
-/// own folders and special names begin with. Other letters stay, so that the longest names still fit.
+/// A name as one part of a path: what is not a plain character is written as `%XX` of its UTF-8 bytes, and so is a
+/// leading `_` or `.`, which our own folders and special names begin with.
 fn segment(name: &str) -> String {
+    let plain = |at: usize, byte: u8| match byte {
+        b'_' | b'.' => at > 0,
+        byte => byte.is_ascii_alphanumeric() || byte == b'-',
+    };
     let mut segment = String::with_capacity(name.len());
-    for (at, character) in name.char_indices() {
-        let is_special = matches!(character, '/' | '\\' | '%') || character.is_control();
-        if is_special || (at == 0 && matches!(character, '_' | '.')) {
-            let mut bytes = [0; 4];
-            character.encode_utf8(&mut bytes).bytes().for_each(|byte| segment.push_str(&format!("%{byte:02X}")));
+    for (at, byte) in name.bytes().enumerate() {
+        if plain(at, byte) {
+            segment.push(char::from(byte));
         } else {
-            segment.push(character);
+            segment.push_str(&format!("%{byte:02X}"));
         }
     }
     segment
@@ -191,8 +193,7 @@ mod tests {
             ("..", "%2E."),
             ("a/b", "a%2Fb"),
             ("a%2Fb", "a%252Fb"),
-            ("a\\b\u{85}", "a%5Cb%C2%85"),
-            ("größe", "größe"),
+            ("größe", "gr%C3%B6%C3%9Fe"),
         ] {
             assert_eq!(segment(name), expect);
         }

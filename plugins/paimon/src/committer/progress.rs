@@ -1,0 +1,145 @@
+//! What the sink keeps beside the tables: which tables it writes, and the marker of the newest epoch wholly visible.
+
+use cdchost_sdk::object_store::Creation;
+use cdchost_sdk::runtime::Context;
+use cdchost_sdk::{Cut, PluginError, Progress, Result, TableId};
+use serde::{Deserialize, Serialize};
+
+use crate::client::Lake;
+
+/// The folder beside the databases; Paimon looks only at those that end in `.db`.
+const FOLDER: &str = "_cdchost";
+/// Version of both kinds of objects.
+const VERSION: u32 = 1;
+/// How many markers are kept.
+const MARKERS_KEPT: u64 = 8;
+
+/// The objects that this sink keeps in a warehouse. They lie under the sink's id, not the pipeline's name, so that a
+/// second pipeline with the same sink meets the first one's marker.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    lake: Lake,
+    pipeline: String,
+    folder: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Marker {
+    version: u32,
+    #[serde(flatten)]
+    progress: Progress,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct TableNote {
+    version: u32,
+    pipeline: String,
+    #[serde(flatten)]
+    table: TableId,
+}
+
+impl Ledger {
+    pub(crate) fn new(lake: Lake, context: &Context) -> Self {
+        let folder = format!("{FOLDER}/{}", escaped(&context.operator));
+        Self { lake, pipeline: context.pipeline.clone(), folder }
+    }
+
+    /// Notes that this sink writes the table.
+    pub(crate) fn note_table(&self, table: &TableId) -> Result<()> {
+        let path = format!("{}/tables/{}.{}", self.folder, escaped(&table.database), escaped(&table.table));
+        let note = TableNote { version: VERSION, pipeline: self.pipeline.clone(), table: table.clone() };
+        self.lake.put(&path, &serde_json::to_vec(&note).expect("a note has no keys other than texts"))
+    }
+
+    /// All tables noted.
+    pub(crate) fn tables(&self) -> Result<Vec<TableId>> {
+        let folder = format!("{}/tables", self.folder);
+        let mut tables = Vec::new();
+        for name in self.lake.file_names(&folder)? {
+            let path = format!("{folder}/{name}");
+            let Some(bytes) = self.lake.get(&path)? else { continue };
+            let note: TableNote = serde_json::from_slice(&bytes).map_err(|error| self.broken(&path, &error))?;
+            tables.push(note.table);
+        }
+        Ok(tables)
+    }
+
+    /// The newest marker. Refuses one of another pipeline.
+    pub(crate) fn newest(&self) -> Result<Option<Progress>> {
+        let Some(epoch) = self.epochs()?.pop() else { return Ok(None) };
+        self.marker(epoch)
+    }
+
+    /// Puts the marker of an epoch that is wholly visible now. Says who made it, if it was there already.
+    pub(crate) fn put(&self, cut: &Cut) -> Result<()> {
+        let progress = Progress { pipeline: self.pipeline.clone(), cut: cut.clone() };
+        let marker = serde_json::to_vec_pretty(&Marker { version: VERSION, progress })
+            .expect("a marker has no keys other than texts");
+        if self.lake.put_if_absent(&self.path(cut.epoch), &marker)? == Creation::AlreadyExists {
+            self.marker(cut.epoch)?; // refuses another pipeline's
+        }
+        match cut.epoch.checked_sub(MARKERS_KEPT) {
+            Some(old) => self.lake.delete(&[self.path(old)]),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes old markers that were left behind.
+    pub(crate) fn prune(&self) -> Result<()> {
+        let epochs = self.epochs()?;
+        let old = epochs.len().saturating_sub(MARKERS_KEPT as usize);
+        let paths: Vec<_> = epochs[..old].iter().map(|&epoch| self.path(epoch)).collect();
+        self.lake.delete(&paths)
+    }
+
+    fn epochs(&self) -> Result<Vec<u64>> {
+        let names = self.lake.file_names(&format!("{}/epochs", self.folder))?;
+        let mut epochs: Vec<u64> = names.iter().filter_map(|name| name.strip_prefix("epoch-")?.parse().ok()).collect();
+        epochs.sort_unstable();
+        Ok(epochs)
+    }
+
+    fn marker(&self, epoch: u64) -> Result<Option<Progress>> {
+        let path = self.path(epoch);
+        let Some(bytes) = self.lake.get(&path)? else { return Ok(None) };
+        let marker: Marker = serde_json::from_slice(&bytes).map_err(|error| self.broken(&path, &error))?;
+        if marker.version != VERSION {
+            return Err(self.broken(&path, &format!("version {}, known is {VERSION}", marker.version)));
+        }
+        if marker.progress.pipeline != self.pipeline {
+            let message = format!(
+                "the warehouse {} is written by pipeline {:?} through a sink of the same id, this is pipeline {:?}: give it \
+                 a warehouse of its own, or, if it writes other tables, another sink id",
+                self.lake.name(),
+                marker.progress.pipeline,
+                self.pipeline
+            );
+            return Err(PluginError::config("other-pipeline", message));
+        }
+        Ok(Some(marker.progress))
+    }
+
+    fn path(&self, epoch: u64) -> String {
+        format!("{}/epochs/epoch-{epoch}", self.folder)
+    }
+
+    fn broken(&self, path: &str, error: &dyn std::fmt::Display) -> PluginError {
+        let message = format!("{path} in the warehouse {} cannot be read: {error}", self.lake.name());
+        PluginError::config("ledger-broken", message)
+    }
+}
+
+/// A name as one part of a path, different for different names.
+fn escaped(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_alphanumeric() || c == '-' || c == '_' {
+            out.push(c);
+        } else {
+            c.to_string().bytes().for_each(|byte| out.push_str(&format!("%{byte:02x}")));
+        }
+    }
+    out
+}

@@ -1,0 +1,197 @@
+//! From the contract's columns to the lake's: types, values, and the columns of data files.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef, Int8Array, Int64Array, StringArray};
+use arrow_buffer::ScalarBuffer;
+use cdchost_sdk::data::text::push_time;
+use cdchost_sdk::{Batch, Column, LogicalType, Op, PluginError, Result, Schema};
+
+use crate::config::TimeForm;
+use crate::fold::Chunk;
+use crate::format::data_file::{KIND_DELETE, KIND_INSERT, KIND_UPDATE};
+use crate::format::schema::{LakeColumn, LakeSchema, LakeType};
+
+/// Digits of a DECIMAL at most; wider ones become text.
+const DECIMAL_PRECISION_MAX: u8 = 38;
+/// The widest BIGINT UNSIGNED has so many digits.
+const UINT64_DIGITS: u8 = 20;
+
+/// The lake's type for a source's type.
+pub(crate) fn lake_type(ty: &LogicalType, time: TimeForm) -> LakeType {
+    match *ty {
+        LogicalType::Boolean => LakeType::Boolean,
+        LogicalType::Int8 => LakeType::TinyInt,
+        LogicalType::Int16 | LogicalType::Uint8 => LakeType::SmallInt,
+        LogicalType::Int32 | LogicalType::Uint16 => LakeType::Int,
+        LogicalType::Int64 | LogicalType::Uint32 => LakeType::BigInt,
+        LogicalType::Uint64 => LakeType::Decimal(UINT64_DIGITS, 0),
+        LogicalType::Float32 => LakeType::Float,
+        LogicalType::Float64 => LakeType::Double,
+        LogicalType::Decimal { precision, scale } if precision <= DECIMAL_PRECISION_MAX => {
+            LakeType::Decimal(precision, scale)
+        }
+        LogicalType::Time { .. } if time == TimeForm::Micros => LakeType::BigInt,
+        LogicalType::Decimal { .. } | LogicalType::Text { .. } | LogicalType::Json | LogicalType::Time { .. } => {
+            LakeType::String
+        }
+        LogicalType::Bytes { .. } | LogicalType::Geometry => LakeType::Bytes,
+        LogicalType::Date => LakeType::Date,
+        LogicalType::Timestamp { fraction } => LakeType::Timestamp(fraction),
+        LogicalType::TimestampUtc { fraction } => LakeType::LocalTimestamp(fraction),
+    }
+}
+
+/// The columns that the lake's table has for a source's table. Refuses what cannot be a primary-key table.
+pub(crate) fn lake_columns(schema: &Schema, time: TimeForm) -> Result<Vec<LakeColumn>> {
+    let refuse = |code: &str, message: String| Err(PluginError::config(code, message).with_table(&schema.table));
+    if schema.primary_key.is_empty() {
+        return refuse("no-key", format!("table {} has no key; only tables with one can be written", schema.table));
+    }
+    if !schema.partition_key.is_empty() {
+        return refuse("partitioned", format!("table {} is partitioned, which is not offered yet", schema.table));
+    }
+    let reserved = |name: &str| {
+        name.starts_with("_KEY_") || ["_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind"].contains(&name)
+    };
+    let mut columns = Vec::with_capacity(schema.fields.len());
+    for (place, field) in (0u32..).zip(&schema.fields) {
+        if reserved(&field.name) {
+            return refuse(
+                "column-name",
+                format!("column {} of table {} has a name that Paimon keeps for itself", field.name, schema.table),
+            );
+        }
+        let ty = lake_type(&field.ty, time);
+        if let LakeType::Decimal(precision, scale) = ty
+            && (precision == 0 || scale < 0 || scale.unsigned_abs() > precision)
+        {
+            return refuse(
+                "decimal",
+                format!(
+                    "column {} of table {} is decimal({precision}, {scale}), which the lake cannot hold",
+                    field.name, schema.table
+                ),
+            );
+        }
+        let nullable = field.nullable && !schema.primary_key.contains(&place);
+        columns.push(LakeColumn { name: field.name.clone(), ty, nullable, comment: field.comment.clone() });
+    }
+    Ok(columns)
+}
+
+/// The first schema of the lake's table for a source's table.
+pub(crate) fn lake_schema(
+    schema: &Schema,
+    time: TimeForm,
+    options: std::collections::BTreeMap<String, String>,
+    time_millis: i64,
+) -> Result<LakeSchema> {
+    let columns = lake_columns(schema, time)?;
+    let key = schema.primary_key.iter().filter_map(|&place| columns.get(place as usize));
+    let key = key.map(|column| column.name.clone()).collect();
+    Ok(LakeSchema::first(&columns, key, options, time_millis))
+}
+
+/// A batch as the columns of a data file.
+pub(crate) fn chunk_of(batch: Batch, columns: &[LakeColumn]) -> Result<Chunk> {
+    refuse_nulls(&batch, columns)?;
+    let sequences = Int64Array::new(ScalarBuffer::from(batch.change_seq()?.to_vec()), None);
+    let read: Vec<bool> = batch.ops().map(|op| op == Op::Read).collect();
+    let kinds = batch.ops().map(kind_of).collect::<Result<Vec<i8>>>()?;
+    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len() + 2);
+    arrays.push(Arc::new(sequences));
+    arrays.push(Arc::new(Int8Array::from(kinds)));
+    for (column, lake) in batch.into_columns().into_iter().zip(columns) {
+        arrays.push(convert(column, lake)?);
+    }
+    Ok(Chunk { columns: arrays, read })
+}
+
+fn kind_of(op: Op) -> Result<i8> {
+    match op {
+        Op::Insert | Op::Read => Ok(KIND_INSERT),
+        Op::UpdateAfter => Ok(KIND_UPDATE),
+        Op::Delete => Ok(KIND_DELETE),
+        Op::UpdateBefore => {
+            Err(PluginError::bug("update-before", "a row as it was before an update, which was not asked for"))
+        }
+    }
+}
+
+/// Names the rows that are NULL where the table has NOT NULL.
+fn refuse_nulls(batch: &Batch, columns: &[LakeColumn]) -> Result<()> {
+    let mut refusal: Option<PluginError> = None;
+    for (column, lake) in
+        batch.columns().iter().zip(columns).filter(|(column, lake)| !lake.nullable && column.null_count() > 0)
+    {
+        for row in (0..column.rows()).filter(|&row| column.is_null(row)) {
+            let error = refusal.take().unwrap_or_else(|| {
+                let message = format!("rows of table {} are null where the table has not null", batch.schema().table);
+                PluginError::data("null", message).with_table(&batch.schema().table)
+            });
+            // Rows of a batch are below 2^32.
+            refusal = Some(error.with_row(row as u32, format!("column {} is null", lake.name)));
+        }
+    }
+    refusal.map_or(Ok(()), Err)
+}
+
+fn convert(column: Column, lake: &LakeColumn) -> Result<ArrayRef> {
+    let ty = column.ty().clone();
+    let array = column.into_arrow()?;
+    Ok(match (ty, lake.ty) {
+        // Each widening cast below holds every value of the narrower type.
+        (LogicalType::Uint8, _) => Arc::new(array.as_primitive::<UInt8Type>().unary::<_, Int16Type>(i16::from)),
+        (LogicalType::Uint16, _) => Arc::new(array.as_primitive::<UInt16Type>().unary::<_, Int32Type>(i32::from)),
+        (LogicalType::Uint32, _) => Arc::new(array.as_primitive::<UInt32Type>().unary::<_, Int64Type>(i64::from)),
+        (LogicalType::Uint64, _) => {
+            let digits = array.as_primitive::<UInt64Type>().unary::<_, Decimal128Type>(i128::from);
+            Arc::new(digits.with_precision_and_scale(UINT64_DIGITS, 0).map_err(|error| broken(lake, &error))?)
+        }
+        (LogicalType::Decimal { .. }, LakeType::String) => {
+            let wide = array.as_primitive::<Decimal256Type>();
+            Arc::new(texts(wide.len(), |row| wide.is_valid(row).then(|| wide.value_as_string(row))))
+        }
+        (LogicalType::Time { fraction }, LakeType::String) => {
+            let times = array.as_primitive::<DurationMicrosecondType>();
+            Arc::new(texts(times.len(), |row| {
+                times.is_valid(row).then(|| {
+                    let mut text = String::new();
+                    push_time(&mut text, times.value(row), fraction);
+                    text
+                })
+            }))
+        }
+        (LogicalType::Time { .. }, _) => {
+            Arc::new(array.as_primitive::<DurationMicrosecondType>().unary::<_, Int64Type>(|micros| micros))
+        }
+        (LogicalType::Timestamp { fraction: ..=3 } | LogicalType::TimestampUtc { fraction: ..=3 }, _) => {
+            millis(&array, lake)?
+        }
+        _ => array,
+    })
+}
+
+/// Microseconds to milliseconds. Values that have more digits than their column's type would lose some: refused.
+fn millis(array: &ArrayRef, lake: &LakeColumn) -> Result<ArrayRef> {
+    let micros = array.as_primitive::<TimestampMicrosecondType>();
+    if (0..micros.len()).any(|row| micros.is_valid(row) && micros.value(row) % 1000 != 0) {
+        return Err(broken(lake, &"a value has more fraction digits than its type"));
+    }
+    let millis = micros.unary::<_, TimestampMillisecondType>(|micros| micros.div_euclid(1000));
+    Ok(match lake.ty {
+        LakeType::LocalTimestamp(_) => Arc::new(millis.with_timezone("UTC")),
+        _ => Arc::new(millis),
+    })
+}
+
+fn texts(row_count: usize, text: impl Fn(usize) -> Option<String>) -> StringArray {
+    (0..row_count).map(text).collect()
+}
+
+fn broken(lake: &LakeColumn, why: &dyn std::fmt::Display) -> PluginError {
+    PluginError::bug("column-broken", format!("column {} came with what it cannot have: {why}", lake.name))
+}

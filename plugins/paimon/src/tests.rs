@@ -1,0 +1,9 @@
+//! The sink driven through the contract, on a warehouse in memory.
+
+mod commits;
+mod contract;
+mod crashes;
+mod kit;
+mod longevity;
+mod neighbours;
+mod values;

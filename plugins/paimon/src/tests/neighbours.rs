@@ -1,0 +1,150 @@
+//! Others in the same warehouse: refused with names, or left alone.
+
+use cdchost_sdk::{Blame, Committer, LogicalType, Op, Outcome, SchemaChange, SchemaChangeRequest};
+
+use super::kit::{Warehouse, cut, orders, schema};
+
+fn with_one_epoch() -> Warehouse {
+    let warehouse = Warehouse::new();
+    let (mut run, _) = warehouse.start(3, None, &[]).unwrap();
+    run.create(&orders()).unwrap();
+    run.epoch(1, &orders(), &[(1, Op::Insert, 2, Some("a"))]);
+    warehouse
+}
+
+#[test]
+fn another_pipeline_is_refused_and_both_are_named() {
+    let warehouse = with_one_epoch();
+    let other = Warehouse { pipeline: "second".into(), ..warehouse.clone() };
+    let error = other.start(1, None, &[]).map(drop).unwrap_err();
+    assert_eq!(error.blame, Blame::Config);
+    assert!(error.message.contains("\"test\"") && error.message.contains("\"second\""), "{error}");
+    assert!(error.message.contains("lake/wh"), "{error}");
+}
+
+#[test]
+fn a_table_of_another_pipeline_is_refused_and_both_are_named() {
+    let warehouse = with_one_epoch();
+    // Its marker is gone, as if the other wrote through a sink of another id.
+    for path in warehouse.paths().into_iter().filter(|path| path.contains("/_cdchost/")) {
+        warehouse.world.remove("lake", &path);
+    }
+    let other = Warehouse { pipeline: "second".into(), ..warehouse.clone() };
+    let (mut run, _) = other.start(1, None, &[]).unwrap();
+    let error = run.create(&orders()).unwrap_err();
+    assert!(error.message.contains("\"test\"") && error.message.contains("\"second\""), "{error}");
+}
+
+#[test]
+fn a_run_that_was_taken_over_is_refused() {
+    let warehouse = with_one_epoch();
+    let error = warehouse.start(2, Some(&cut(1, 2)), &[]).map(drop).unwrap_err();
+    assert_eq!((error.code.as_str(), error.blame), ("fenced", Blame::Config));
+    assert!(error.message.contains("generation 2") && error.message.contains("generation 3"), "{error}");
+    // One that was there before its successor, and still has something prepared.
+    let (mut old, _) = warehouse.start(4, Some(&cut(1, 3)), &[]).unwrap();
+    old.create(&orders()).unwrap();
+    old.write(&orders(), &[(2, Op::Insert, 4, Some("b"))]).unwrap();
+    let items = old.prepare(2).unwrap();
+    let (mut successor, _) = warehouse.start(5, Some(&cut(1, 3)), &[]).unwrap();
+    successor.create(&orders()).unwrap();
+    successor.epoch(3, &orders(), &[(3, Op::Insert, 6, Some("c"))]);
+    let outcomes = old.commit(4, &[]).and_then(|_| old.commit(2, &items)).unwrap();
+    assert_eq!(outcomes, [Outcome::AlreadyCommitted]);
+    let mut late = items.clone();
+    late[0].epoch = 9;
+    let outcomes = old.commit(9, &late).unwrap();
+    let [Outcome::Failed(error)] = outcomes.as_slice() else { panic!("{outcomes:?}") };
+    assert_eq!(error.code, "fenced");
+}
+
+#[test]
+fn a_fresh_start_over_an_old_target_may_write_when_the_host_lets_it() {
+    let warehouse = with_one_epoch();
+    let (mut run, recovered) = warehouse.start(1, None, &[]).unwrap();
+    assert_eq!(recovered.progress.unwrap().cut.generation, 3);
+    run.create(&orders()).unwrap();
+    run.epoch(2, &orders(), &[(2, Op::Insert, 4, Some("b"))]);
+    assert_eq!(warehouse.rows("orders").len(), 2);
+}
+
+#[test]
+fn an_epoch_that_is_partly_visible_and_in_no_record_is_a_final_stop() {
+    let warehouse = with_one_epoch();
+    let (mut run, _) = warehouse.start(4, Some(&cut(1, 3)), &[]).unwrap();
+    run.create(&orders()).unwrap();
+    run.epoch(2, &orders(), &[(2, Op::Insert, 4, Some("b"))]);
+    warehouse.world.remove("lake", "wh/_cdchost/sink/epochs/epoch-2");
+    let error = warehouse.start(5, Some(&cut(1, 3)), &[]).map(drop).unwrap_err();
+    assert_eq!(error.code, "partly-visible");
+    assert!(error.message.contains("shop.orders shows epoch 2"), "{error}");
+}
+
+#[test]
+fn a_table_with_other_columns_is_refused_in_words() {
+    let warehouse = with_one_epoch();
+    let (mut run, _) = warehouse.start(4, Some(&cut(1, 3)), &[]).unwrap();
+    let other = schema("orders", &[("id", LogicalType::Int64, false), ("note", LogicalType::Text { max: None }, true)]);
+    let error = run.create(&other).unwrap_err();
+    assert!(error.message.contains("its column id is INT NOT NULL, wanted is BIGINT NOT NULL"), "{error}");
+    // The same columns under another limit are the same table.
+    run.create(&schema("orders", &[("id", LogicalType::Int32, false), ("note", LogicalType::Json, true)])).unwrap();
+}
+
+#[test]
+fn what_cannot_be_a_table_is_refused_in_words() {
+    let warehouse = Warehouse::new();
+    let (mut run, _) = warehouse.start(1, None, &[]).unwrap();
+    let mut keyless = (*orders()).clone();
+    keyless.primary_key.clear();
+    let mut partitioned = (*orders()).clone();
+    partitioned.partition_key = vec![1];
+    let reserved = schema("orders", &[("id", LogicalType::Int32, false), ("_VALUE_KIND", LogicalType::Json, true)]);
+    let mut odd_name = (*orders()).clone();
+    odd_name.table.table = "a/../b".into();
+    let mut dynamic = (*orders()).clone();
+    dynamic.options = vec![("bucket".into(), "-1".into())];
+    for (schema, expect) in [
+        (keyless.into(), "has no key"),
+        (partitioned.into(), "is partitioned"),
+        (reserved, "keeps for itself"),
+        (odd_name.into(), "no tables named"),
+        (dynamic.into(), "wanted is a fixed number"),
+    ] {
+        let error = run.create(&schema).unwrap_err();
+        assert!(error.message.contains(expect), "{error}");
+    }
+    let request = SchemaChangeRequest {
+        id: "x".into(),
+        at: cut(1, 1),
+        before: Some(orders()),
+        change: SchemaChange::TruncateTable,
+        after: Some(orders()),
+    };
+    let error = run.committer(|committer| committer.apply_schema_change(&request)).unwrap_err();
+    assert!(error.message.contains("truncate-table of table shop.orders is not offered"), "{error}");
+    assert!(warehouse.paths().is_empty(), "{:?}", warehouse.paths());
+}
+
+#[test]
+fn options_of_a_table_come_from_the_pipeline_file() {
+    let mut warehouse = Warehouse::new();
+    warehouse.options["table"] = serde_json::json!({"bucket": 2, "file": {"compression": "none"}, "write-only": false});
+    let (mut run, _) = warehouse.start(1, None, &[]).unwrap();
+    run.create(&orders()).unwrap();
+    let schema = warehouse.world.object("lake", "wh/shop.db/orders/schema/schema-0").unwrap();
+    let schema = crate::format::schema::LakeSchema::parse(&schema).unwrap();
+    let options: Vec<_> = schema.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    assert_eq!(
+        options,
+        [
+            "bucket=2",
+            "cdchost.pipeline=test",
+            "cdchost.sink=sink",
+            "data-file.thin-mode=true",
+            "file.compression=none",
+            "file.format=parquet",
+            "write-only=false"
+        ]
+    );
+}
