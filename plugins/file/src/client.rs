@@ -162,19 +162,17 @@ impl Target {
     }
 }
 
-/// A name as one part of a path: what is not a plain character is written as `%XX` of its UTF-8 bytes, and so is a
-/// leading `_` or `.`, which our own folders and special names begin with.
+/// A name as one part of a path: what a path cannot hold is written as `%XX`, and so is a leading `_` or `.`, which our
+/// own folders and special names begin with. Other letters stay, so that the longest names still fit.
 fn segment(name: &str) -> String {
-    let plain = |at: usize, byte: u8| match byte {
-        b'_' | b'.' => at > 0,
-        byte => byte.is_ascii_alphanumeric() || byte == b'-',
-    };
     let mut segment = String::with_capacity(name.len());
-    for (at, byte) in name.bytes().enumerate() {
-        if plain(at, byte) {
-            segment.push(char::from(byte));
+    for (at, character) in name.char_indices() {
+        let is_special = matches!(character, '/' | '\\' | '%') || character.is_control();
+        if is_special || (at == 0 && matches!(character, '_' | '.')) {
+            let mut bytes = [0; 4];
+            character.encode_utf8(&mut bytes).bytes().for_each(|byte| segment.push_str(&format!("%{byte:02X}")));
         } else {
-            segment.push_str(&format!("%{byte:02X}"));
+            segment.push(character);
         }
     }
     segment
@@ -193,7 +191,8 @@ mod tests {
             ("..", "%2E."),
             ("a/b", "a%2Fb"),
             ("a%2Fb", "a%252Fb"),
-            ("größe", "gr%C3%B6%C3%9Fe"),
+            ("a\\b\u{85}", "a%5Cb%C2%85"),
+            ("größe", "größe"),
         ] {
             assert_eq!(segment(name), expect);
         }

@@ -40,3 +40,8 @@ macro_rules! export {
         };
     };
 }
+
+/// The README's sink is built with the documentation's tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -28,7 +28,7 @@ pub struct Manifest {
 
 /// Makes the [`Manifest`] of a plugin: version and description come from its `Cargo.toml`, options from the struct.
 ///
-/// ```ignore
+/// ```text
 /// manifest! { name: "file", options: Options, wants: ["object-store"] }
 /// ```
 ///

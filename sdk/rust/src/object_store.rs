@@ -27,7 +27,7 @@ pub struct StoreError {
     pub action: &'static str,
     /// The root.
     pub root: String,
-    /// The object, or the prefix.
+    /// The object, or the folder.
     pub path: String,
 }
 
@@ -127,21 +127,22 @@ impl Root {
         }
     }
 
-    /// At most `limit` objects whose path begins with `prefix` and sorts behind `after`, in order.
-    pub fn list(&self, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<ObjectMeta>, StoreError> {
-        imports::list(&self.name, prefix, after, limit).map_err(self.failed("list", prefix))
+    /// At most `limit` objects below a folder (empty = all) whose path sorts behind `after`, in byte order.
+    pub fn list(&self, folder: &str, after: Option<&str>, limit: u32) -> Result<Vec<ObjectMeta>, StoreError> {
+        imports::list(&self.name, folder, after, limit).map_err(self.failed("list", folder))
     }
 
-    /// All objects whose path begins with `prefix`, in order, however many calls it takes.
-    pub fn list_all(&self, prefix: &str) -> Result<Vec<ObjectMeta>, StoreError> {
+    /// All objects below a folder, in order, however many calls it takes.
+    pub fn list_all(&self, folder: &str) -> Result<Vec<ObjectMeta>, StoreError> {
         const PAGE: u32 = 1000;
         let mut all: Vec<ObjectMeta> = Vec::new();
         loop {
-            let page = self.list(prefix, all.last().map(|last| last.path.as_str()), PAGE)?;
-            if page.is_empty() {
+            let page = self.list(folder, all.last().map(|last| last.path.as_str()), PAGE)?;
+            let is_last = page.len() < PAGE as usize;
+            all.extend(page);
+            if is_last {
                 return Ok(all);
             }
-            all.extend(page);
         }
     }
 

@@ -9,26 +9,29 @@ use crate::cargo::{self, root};
 
 const TARGET: &str = "wasm32-wasip2";
 
-/// Builds every folder of `plugins/` for release and puts each component at `plugins/NAME/NAME.wasm`.
+/// The profile of the workspace that components are built with.
+const PROFILE: &str = "plugin";
+
+/// Builds every folder of `plugins/` and puts each component, with its manifest in it, at `plugins/NAME/NAME.wasm`.
 pub(crate) fn build() -> Result<()> {
     add_target()?;
     let names = names()?;
     let packages: Vec<String> = names.iter().map(|name| format!("cdchost-plugin-{name}")).collect();
-    let mut args = vec!["build", "--quiet", "--release", "--target", TARGET, "--lib"];
+    let mut args = vec!["build", "--quiet", "--profile", PROFILE, "--target", TARGET, "--lib"];
     for package in &packages {
         args.extend(["--package", package.as_str()]);
     }
     cargo::run(&args)?;
-    for name in &names {
-        let built = root()
-            .join("target")
-            .join(TARGET)
-            .join("release")
-            .join(format!("cdchost_plugin_{}.wasm", name.replace('-', "_")));
-        let bytes = std::fs::read(&built).with_context(|| format!("read {}", built.display()))?;
-        put(&component(name), &bytes)?;
-    }
+    let files = names.iter().flat_map(|name| [built(name), component(name)]);
+    let files: Vec<String> = files.map(|file| file.to_string_lossy().into_owned()).collect();
+    ensure!(cargo::run_bin("seal", &files, None)?, "the components could not be sealed");
     Ok(())
+}
+
+/// Where cargo puts a component.
+fn built(name: &str) -> PathBuf {
+    let file = format!("cdchost_plugin_{}.wasm", name.replace('-', "_"));
+    root().join("target").join(TARGET).join(PROFILE).join(file)
 }
 
 /// Names of all folders in `plugins/` that hold a crate, sorted.
@@ -46,16 +49,6 @@ fn names() -> Result<Vec<String>> {
 
 fn component(name: &str) -> PathBuf {
     root().join("plugins").join(name).join(format!("{name}.wasm"))
-}
-
-/// Replaces a file in one step, and only if it changes, so that a running pipeline never maps half of one.
-fn put(path: &PathBuf, bytes: &[u8]) -> Result<()> {
-    if std::fs::read(path).is_ok_and(|old| old == bytes) {
-        return Ok(());
-    }
-    let new = path.with_extension("wasm.new");
-    std::fs::write(&new, bytes).with_context(|| format!("write {}", new.display()))?;
-    std::fs::rename(&new, path).with_context(|| format!("write {}", path.display()))
 }
 
 /// Adds the compilation target where it is missing.

@@ -150,15 +150,17 @@ fn aborts<S: Sink>(check: &Check<'_>, expected: &[String]) {
     let mut sink = harness::<S>(check);
     held("start", sink.start());
     for epoch in script() {
+        let before = visible(check, sink.world());
         held("write", write(&mut sink, &epoch));
         let prepared = held("prepare", sink.prepare());
         held("abort", sink.abort(&prepared));
         held("abort again", sink.abort(&prepared));
+        assert_eq!(visible(check, sink.world()), before, "aborted rows show");
         held("write again", write(&mut sink, &epoch));
         held("checkpoint", sink.checkpoint());
     }
     held("start", sink.start());
-    assert_eq!(visible(check, sink.world()), expected, "aborted rows show, or rows are missing after an abort");
+    assert_eq!(visible(check, sink.world()), expected, "rows are missing after an abort");
     nothing_left(check, sink.world(), "after aborts");
 }
 
@@ -213,3 +215,6 @@ fn live<S: Sink>(sink: &mut Harness<S>, epochs: &[Vec<(usize, Rows)>]) -> Result
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -129,8 +129,11 @@ impl Objects {
         self.by_path.remove(path);
     }
 
-    pub(super) fn list(&self, prefix: &str, after: Option<&str>, limit: u32) -> Vec<ObjectMeta> {
-        let found = self.by_path.iter().filter(|(path, _)| path.starts_with(prefix));
+    pub(super) fn list(&self, folder: &str, after: Option<&str>, limit: u32) -> Vec<ObjectMeta> {
+        let folder = folder.strip_suffix('/').unwrap_or(folder);
+        let is_below =
+            |path: &str| folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+        let found = self.by_path.iter().filter(|(path, _)| is_below(path));
         let found = found.filter(|(path, _)| after.is_none_or(|after| path.as_str() > after));
         let meta = |(path, (data, modified_micros)): (&String, &(Vec<u8>, u64))| ObjectMeta {
             path: path.clone(),
@@ -256,6 +259,11 @@ impl World {
         path: &str,
         work: impl FnOnce(&mut Objects) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
+        let folder = if action == Action::List { path.strip_suffix('/').unwrap_or(path) } else { path };
+        let is_wrong = |part: &str| matches!(part, "" | "." | "..") || part.len() > 255 || part.contains('\\');
+        if !(action == Action::List && folder.is_empty()) && folder.split('/').any(is_wrong) {
+            return Err(Refusal::Denied(format!("{path:?} is no path below a root")));
+        }
         let mut state = self.state();
         state.calls += 1;
         let fault = state.fault(action, path);
