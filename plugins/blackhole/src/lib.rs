@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn rows_are_counted_and_the_rate_is_logged_at_its_interval() {
         let world = World::new(&[]);
-        let mut sink = Harness::<Blackhole>::new(world, json!({ "log-interval-seconds": 2 }));
+        let mut sink = Harness::<Blackhole>::new(world, json!({ "log-interval": "2s" }));
         sink.start().unwrap();
         let table = Table::new("d.t").key("id", LogicalType::Int64);
         sink.write(0, table.rows(1).insert(row![1]).update(row![1], row![1])).unwrap();

@@ -37,7 +37,7 @@ impl BlackholeWriter {
             epoch: Tally::default(),
             logged: Tally::default(),
             logged_at_micros: runtime::now_micros(),
-            log_interval_micros: u64::from(options.log_interval_seconds) * 1_000_000,
+            log_interval_micros: u64::try_from(options.log_interval.0.as_micros()).unwrap_or(u64::MAX),
         }
     }
 

@@ -6,6 +6,7 @@ use cdchost_sdk::{Cut, Outcome, PluginError, Progress, Result, TableId};
 use serde::{Deserialize, Serialize};
 
 use crate::Options;
+use crate::config::PART_SIZE_MAX;
 
 /// A file that a writer staged, and what it is to become.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +44,10 @@ impl Target {
         if root.is_empty() || parts.iter().any(|part| matches!(*part, "." | "..")) {
             let message = format!("path {:?} is not STORE or STORE/FOLDER", options.path);
             return Err(PluginError::config("path", message));
+        }
+        if options.part_size > PART_SIZE_MAX {
+            let message = format!("part-size {} is above {PART_SIZE_MAX}", options.part_size);
+            return Err(PluginError::config("part-size", message));
         }
         let folder = parts.iter().map(|part| format!("{part}/")).collect();
         Ok(Self { root: Root::new(root), folder, context: runtime::context() })

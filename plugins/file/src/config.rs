@@ -1,5 +1,6 @@
 //! What stands in the pipeline file.
 
+use cdchost_sdk::options::ByteSize;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -15,14 +16,17 @@ pub struct Options {
     /// Whether updates also give a line with the row as it was.
     #[serde(default)]
     pub before_images: bool,
-    /// Bytes after which a file is full and the next is begun. A file is held in memory while it is written.
-    #[serde(default = "part_bytes_max")]
-    #[schemars(range(min = 1024, max = 134_217_728))]
-    pub part_bytes_max: u64,
+    /// Size at which a file is full and the next is begun, at most `128MiB`: a file is held in memory while it is
+    /// written.
+    #[serde(default = "part_size")]
+    pub part_size: ByteSize,
 }
 
-fn part_bytes_max() -> u64 {
-    16 << 20
+/// A file and its copy have to fit into a component's memory.
+pub(crate) const PART_SIZE_MAX: ByteSize = ByteSize(128 << 20);
+
+fn part_size() -> ByteSize {
+    ByteSize(16 << 20)
 }
 
 /// What a line can carry of a change.

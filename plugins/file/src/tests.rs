@@ -37,7 +37,7 @@ fn the_contract_is_kept_wherever_the_process_dies() {
 
 #[test]
 fn the_contract_is_kept_with_many_small_files() {
-    let config = json!({ "path": "out", "part-bytes-max": 64 });
+    let config = json!({ "path": "out", "part-size": "64" });
     check_sink::<File>(&Check { config, roots: &["out"], visible: &visible, left_over: &left_over });
 }
 
@@ -60,7 +60,7 @@ fn files_lie_by_database_and_table_and_their_names_tell_epoch_and_subtask() {
 #[test]
 fn a_full_file_is_staged_and_the_next_begun() {
     let world = World::new(&["out"]);
-    let mut sink: Harness<File> = Harness::new(world, json!({ "path": "out", "part-bytes-max": 1024 }));
+    let mut sink: Harness<File> = Harness::new(world, json!({ "path": "out", "part-size": "1KiB" }));
     sink.start().unwrap();
     for id in 0..40_i64 {
         sink.write(0, orders().rows(id).insert(row![id, "a note of some length"])).unwrap();
@@ -81,7 +81,7 @@ fn a_full_file_is_staged_and_the_next_begun() {
 #[test]
 fn a_batch_that_meets_a_failing_store_is_not_taken() {
     let world = World::new(&["out"]);
-    let mut sink: Harness<File> = Harness::new(world, json!({ "path": "out", "part-bytes-max": 1024 }));
+    let mut sink: Harness<File> = Harness::new(world, json!({ "path": "out", "part-size": "1KiB" }));
     sink.start().unwrap();
     let rows = |id: i64| orders().rows(id).insert(row![id, "x".repeat(900).as_str()]);
     sink.write(0, rows(1)).unwrap();
@@ -150,9 +150,13 @@ fn an_older_run_refuses_to_commit_when_it_sees_a_later_one() {
 
 #[test]
 fn paths_that_leave_the_store_and_unknown_options_are_refused() {
-    for config in
-        [json!({ "path": "" }), json!({ "path": "out/../x" }), json!({ "path": "out", "colour": 1 }), json!({})]
-    {
+    for config in [
+        json!({ "path": "" }),
+        json!({ "path": "out/../x" }),
+        json!({ "path": "out", "colour": 1 }),
+        json!({}),
+        json!({ "path": "out", "part-size": "1GiB" }),
+    ] {
         let error = Harness::<File>::new(World::new(&["out"]), config.clone()).start().unwrap_err();
         assert_eq!(error.blame, cdchost_sdk::Blame::Config, "{config}: {error}");
     }

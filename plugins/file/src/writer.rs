@@ -40,7 +40,7 @@ impl FileWriter {
     /// Makes room for the lines of a batch, before any of them counts as taken.
     fn make_room(&mut self, table: &TableId, bytes: usize) -> Result<()> {
         let of_table = self.tables.get(table).map_or(0, |lines| lines.buffer.len());
-        if of_table > 0 && (of_table + bytes) as u64 > self.options.part_bytes_max {
+        if of_table > 0 && (of_table + bytes) as u64 > self.options.part_size.0 {
             self.stage(table)?;
         }
         while self.buffered_bytes() > 0 && self.buffered_bytes() + bytes > BUFFERED_BYTES_MAX {

@@ -13,6 +13,7 @@ pub mod guest;
 pub mod harness;
 mod manifest;
 pub mod object_store;
+pub mod options;
 pub mod runtime;
 mod sink;
 
