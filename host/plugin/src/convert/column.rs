@@ -105,12 +105,17 @@ impl TextColumn {
 
     /// Adds `rows` rows of the same text. False where the column would grow beyond its 2 GiB.
     pub(crate) fn push(&mut self, rows: u32, text: Option<&str>) -> bool {
+        let bytes = text.unwrap_or_default().as_bytes();
+        let grown = self.data.len() + bytes.len() * rows as usize;
+        let (Ok(start), Ok(_)) = (i32::try_from(self.data.len()), i32::try_from(grown)) else { return false };
+        // Both fit: the last offset is the length just checked.
+        let width = bytes.len() as i32;
+        self.offsets.extend((1..=rows as i32).map(|row| start + row * width));
         self.validity.append_n(rows as usize, text.is_some());
         self.null_count += if text.is_none() { rows } else { 0 };
-        for _ in 0..rows {
-            self.data.extend_from_slice(text.unwrap_or_default().as_bytes());
-            let Ok(end) = i32::try_from(self.data.len()) else { return false };
-            self.offsets.push(end);
+        self.data.reserve(grown - self.data.len());
+        for _ in 0..if bytes.is_empty() { 0 } else { rows } {
+            self.data.extend_from_slice(bytes);
         }
         true
     }

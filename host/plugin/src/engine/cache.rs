@@ -8,12 +8,15 @@ use std::hash::{Hash, Hasher};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
 const MAGIC: &[u8; 8] = b"cdccode1";
+/// How long code is kept after it was written.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 const HEADER_BYTES: usize = MAGIC.len() + 32;
 
 /// A folder that only this user can write to.
@@ -27,7 +30,10 @@ impl CompiledCache {
     /// Makes the folder where it is missing. None, with a log line, where it cannot be trusted or made.
     pub(super) fn open(folder: PathBuf, engine: &Engine) -> Option<Self> {
         match trusted(&folder) {
-            Ok(()) => Some(Self { folder, engine_key: engine_key(engine) }),
+            Ok(()) => {
+                remove_old(&folder);
+                Some(Self { folder, engine_key: engine_key(engine) })
+            }
             Err(error) => {
                 tracing::warn!(folder = %folder.display(), %error, "compiled plugins are not cached");
                 None
@@ -82,6 +88,19 @@ fn trusted(folder: &Path) -> io::Result<()> {
         return Err(io::Error::other("the folder must belong to this user and be writable by nobody else"));
     }
     Ok(())
+}
+
+/// Removes what no one has written for a month: code of plugins and versions long gone. What is still used is compiled
+/// anew once.
+fn remove_old(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let age = entry.metadata().and_then(|found| found.modified()).ok().and_then(|written| written.elapsed().ok());
+        if age.is_some_and(|age| age > KEPT)
+            && let Err(error) = fs::remove_file(entry.path())
+        {
+            tracing::warn!(path = %entry.path().display(), %error, "old compiled plugin is not removed");
+        }
+    }
 }
 
 /// The code of a cache file that is whole.

@@ -1,8 +1,8 @@
 //! Metrics that guests keep, and the host's own about guests; bounded in number.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -71,25 +71,46 @@ impl GuestMetrics {
             metrics: self.clone(),
             pipeline: pipeline.into(),
             plugin: operator.into(),
-            names: Arc::default(),
+            kept: Arc::default(),
         }
     }
 }
 
-/// The metrics of one sink; clones share the count of names.
+/// The metrics of one sink; clones share what was looked up. Labels are made once a name: a lookup costs less than a
+/// call into a guest.
 #[derive(Clone, Debug)]
 pub(crate) struct OperatorMetrics {
     metrics: GuestMetrics,
     pipeline: String,
     plugin: String,
-    names: Arc<Mutex<BTreeSet<String>>>,
+    kept: Arc<Mutex<Kept>>,
+}
+
+/// Metrics by name.
+#[derive(Debug, Default)]
+struct Kept {
+    calls: HashMap<&'static str, (Counter, FloatCounter)>,
+    counters: HashMap<String, Counter>,
+    gauges: HashMap<String, FloatGauge>,
+    histograms: HashMap<String, Histogram>,
+}
+
+impl Kept {
+    fn is_full(&self) -> bool {
+        self.counters.len() + self.gauges.len() + self.histograms.len() >= NAMES_MAX
+    }
 }
 
 impl OperatorMetrics {
     pub(crate) fn called(&self, function: &'static str, took: Duration) {
-        let labels = self.labels(function);
-        self.metrics.calls.get_or_create(&labels).inc();
-        self.metrics.call_seconds.get_or_create(&labels).inc_by(took.as_secs_f64());
+        let mut kept = self.kept();
+        let (calls, seconds) = kept.calls.entry(function).or_insert_with(|| {
+            let labels = self.labels(function);
+            let (calls, seconds) = (&self.metrics.calls, &self.metrics.call_seconds);
+            (calls.get_or_create_owned(&labels), seconds.get_or_create_owned(&labels))
+        });
+        calls.inc();
+        seconds.inc_by(took.as_secs_f64());
     }
 
     pub(crate) fn failed(&self, function: &'static str) {
@@ -97,39 +118,94 @@ impl OperatorMetrics {
     }
 
     pub(super) fn counter_add(&self, name: &str, by: u64) {
-        if self.admit(name) {
-            self.metrics.counters.get_or_create(&self.labels(name)).inc_by(by);
+        let find = |kept: &mut Kept, name: &str| kept.counters.get(name).cloned();
+        if let Some(counter) = self.keep(name, find, |kept, labels| {
+            let counter = self.metrics.counters.get_or_create_owned(labels);
+            kept.counters.insert(name.into(), counter.clone());
+            counter
+        }) {
+            counter.inc_by(by);
         }
     }
 
     pub(super) fn gauge_set(&self, name: &str, value: f64) {
-        if self.admit(name) {
-            self.metrics.gauges.get_or_create(&self.labels(name)).set(value);
+        let find = |kept: &mut Kept, name: &str| kept.gauges.get(name).cloned();
+        if let Some(gauge) = self.keep(name, find, |kept, labels| {
+            let gauge = self.metrics.gauges.get_or_create_owned(labels);
+            kept.gauges.insert(name.into(), gauge.clone());
+            gauge
+        }) {
+            gauge.set(value);
         }
     }
 
     pub(super) fn histogram_record(&self, name: &str, value: f64) {
-        if self.admit(name) {
-            self.metrics.histograms.get_or_create(&self.labels(name)).observe(value);
+        let find = |kept: &mut Kept, name: &str| kept.histograms.get(name).cloned();
+        if let Some(histogram) = self.keep(name, find, |kept, labels| {
+            let histogram = self.metrics.histograms.get_or_create_owned(labels);
+            kept.histograms.insert(name.into(), histogram.clone());
+            histogram
+        }) {
+            histogram.observe(value);
         }
+    }
+
+    /// The metric of this name: found, or made if it is one of the first [`NAMES_MAX`] and could stand as a label.
+    fn keep<M>(
+        &self,
+        name: &str,
+        find: impl FnOnce(&mut Kept, &str) -> Option<M>,
+        make: impl FnOnce(&mut Kept, &Labels) -> M,
+    ) -> Option<M> {
+        let mut kept = self.kept();
+        if let Some(metric) = find(&mut kept, name) {
+            return Some(metric);
+        }
+        if kept.is_full() || !is_name(name) {
+            tracing::debug!(plugin = self.plugin, limit = NAMES_MAX, "metric of a plugin is not kept");
+            return None;
+        }
+        Some(make(&mut kept, &self.labels(name)))
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn labels(&self, name: &str) -> Labels {
         Labels { pipeline: self.pipeline.clone(), plugin: self.plugin.clone(), name: name.into() }
     }
+}
 
-    /// Whether this name is one of the first [`NAMES_MAX`] and could stand as a label.
-    fn admit(&self, name: &str) -> bool {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        if names.contains(name) {
-            return true;
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
+    !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_bounded_in_form_and_number() {
+        let metrics = GuestMetrics::default();
+        let sink = metrics.operator("p", "s");
+        for name in ["", "Rows", "rows total", "rows{", &"x".repeat(65)] {
+            sink.counter_add(name, 1);
         }
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
-        let fits = !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(plain);
-        if !fits || names.len() >= NAMES_MAX {
-            tracing::debug!(plugin = self.plugin, limit = NAMES_MAX, "metric of a plugin is not kept");
-            return false;
+        for n in 0..2 * NAMES_MAX {
+            sink.counter_add(&format!("n{n}"), 1);
+            sink.gauge_set("late", 1.0);
         }
-        names.insert(name.into())
+        sink.clone().counter_add("n1", 4);
+        let mut registry = Registry::default();
+        metrics.register(&mut registry);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        let lines: Vec<_> = text.lines().filter(|line| line.contains("name=")).collect();
+        assert_eq!(lines.len(), NAMES_MAX);
+        let line = "cdchost_plugin_counter_total{pipeline=\"p\",plugin=\"s\",name=\"n1\"} 5";
+        assert!(lines.contains(&line), "{lines:?}");
+        assert!(text.contains("cdchost_plugin_gauge{pipeline=\"p\",plugin=\"s\",name=\"late\"} 1.0"));
     }
 }

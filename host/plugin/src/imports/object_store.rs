@@ -48,6 +48,33 @@ async fn read(store: Store, path: &str, offset: u64, length: Option<u64>, bytes_
     Ok(bytes)
 }
 
+/// Objects whose path begins with `prefix`, which need not end at a folder; a [`Store`] lists whole folders.
+async fn list(
+    store: &Store,
+    prefix: &str,
+    after: Option<String>,
+    limit: usize,
+) -> Result<Vec<cdchost_storage::ObjectMeta>, StorageError> {
+    let folder = prefix.rfind('/').and_then(|end| prefix.get(..end)).unwrap_or_default();
+    // In byte order all that begin with the prefix follow the prefix without its last character.
+    let mut before = prefix.to_owned();
+    before.pop();
+    let mut after = after.max(Some(before).filter(|before| !before.is_empty()));
+    let mut found = Vec::new();
+    while found.len() < limit {
+        let page = store.list(folder, after.as_deref(), LIST_MAX as usize).await?;
+        after = page.last().map(|last| last.path.clone());
+        let ended = page.len() < LIST_MAX as usize
+            || page.last().is_some_and(|last| last.path.as_str() > prefix && !last.path.starts_with(prefix));
+        found.extend(page.into_iter().filter(|meta| meta.path.starts_with(prefix)));
+        if ended {
+            break;
+        }
+    }
+    found.truncate(limit);
+    Ok(found)
+}
+
 impl Host for GuestState {
     async fn get(&mut self, root: String, path: String) -> StoreResult<Vec<u8>> {
         let (store, bytes_max) = (self.store(&root), self.grant.limits.memory.0);
@@ -96,7 +123,7 @@ impl Host for GuestState {
             Ok(store) => store,
             Err(denied) => return Ok(Err(denied)),
         };
-        let found = store.list(&prefix, after.as_deref(), limit.min(LIST_MAX) as usize).await;
+        let found = list(&store, &prefix, after, limit.min(LIST_MAX) as usize).await;
         let meta = |found: cdchost_storage::ObjectMeta| ObjectMeta {
             path: found.path,
             size: found.size,
@@ -177,5 +204,33 @@ fn refuse(error: StorageError) -> StoreError {
             StoreError::Unavailable(plain(&format!("{error}{cause}")))
         }
         error => StoreError::Denied(plain(&error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn check(prefix: &str, after: Option<&str>, limit: usize, expect: &[&str]) {
+        let store = Store::memory();
+        for path in ["a/b-1", "a/b-2", "a/b/c", "a/c", "ab", "b"] {
+            store.put(path, Bytes::new()).await.unwrap();
+        }
+        let found = list(&store, prefix, after.map(str::to_owned), limit).await.unwrap();
+        assert_eq!(found.iter().map(|meta| meta.path.as_str()).collect::<Vec<_>>(), expect, "{prefix:?} {after:?}");
+    }
+
+    #[tokio::test]
+    async fn a_prefix_need_not_end_at_a_folder() {
+        check("", None, 9, &["a/b-1", "a/b-2", "a/b/c", "a/c", "ab", "b"]).await;
+        check("a", None, 9, &["a/b-1", "a/b-2", "a/b/c", "a/c", "ab"]).await;
+        check("a/", None, 9, &["a/b-1", "a/b-2", "a/b/c", "a/c"]).await;
+        check("a/b-", None, 9, &["a/b-1", "a/b-2"]).await;
+        check("a/b-2", None, 9, &["a/b-2"]).await;
+        check("x/y", None, 9, &[]).await;
+        check("a/b", Some("a/b-1"), 1, &["a/b-2"]).await;
+        check("a/b", Some("a/b/c"), 9, &[]).await;
+        check("a/b", Some("a/a"), 9, &["a/b-1", "a/b-2", "a/b/c"]).await;
+        check("a/b", None, 0, &[]).await;
     }
 }

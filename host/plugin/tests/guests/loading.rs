@@ -35,6 +35,25 @@ async fn files_that_are_no_component_are_told_apart() {
 }
 
 #[tokio::test]
+async fn damaged_bytes_are_refused_and_never_end_the_host() {
+    let engine = engine();
+    let whole = Guest::sink().build();
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("guest.wasm");
+    for step in 1..60 {
+        let mut damaged = whole.clone();
+        let at = step * whole.len() / 60;
+        damaged[at] ^= 0x41;
+        for bytes in [&damaged[..], &whole[..at]] {
+            fs::write(&path, bytes).unwrap();
+            // Some damage is to names and texts, and harmless; a fault of the engine itself is not.
+            let error = engine.load(&path, None).await.err();
+            assert!(!matches!(&error, Some(PluginError::Engine(_))), "at {at}: {error:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_component_that_is_no_plugin_is_told_so() {
     check(&wat::parse_str("(component)").unwrap(), &["exports no kind of plugin", "exports nothing"]).await;
 }
@@ -160,6 +179,13 @@ async fn compiled_code_is_kept_checked_and_mended() {
     let before = fs::metadata(&file).unwrap().modified().unwrap();
     load_and_run(&cache, &path).await;
     assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), before);
+
+    // What has not been written for long is removed.
+    let old = cache.join("gone.code");
+    let month = std::time::Duration::from_secs(31 * 24 * 3600);
+    fs::File::create(&old).unwrap().set_modified(std::time::SystemTime::now() - month).unwrap();
+    load_and_run(&cache, &path).await;
+    assert!(!old.exists() && file.exists());
 
     // A bit flipped in the code, a file cut off, an empty one: compiled anew.
     let mut flipped = whole.clone();
