@@ -26,7 +26,7 @@ const HOUSE: [Room; 12] = [
         may_use: &["model", "config", "connector", "schema", "checkpoint"],
         owns: &["fail", "async-trait", "arrow-array", "arrow-buffer", "arrow-schema", "arrow-select"],
     },
-    Room { name: "mysql-wire", may_use: &[], owns: &["mysql_common", "rustls", "tokio-rustls"] },
+    Room { name: "mysql-wire", may_use: &[], owns: &["num-bigint", "ring", "rustls", "tokio-rustls", "webpki-roots"] },
     Room {
         name: "mysql",
         may_use: &["model", "config", "connector", "mysql-wire"],

@@ -110,7 +110,7 @@ impl Committer for Nothing {
             ordering: Ordering::PerKey,
             wants_update_before: false,
             abilities: Ability::default(),
-            schema_changes: Vec::new(),
+            schema_changes: vec!["create-table".to_owned()],
             target_rows: 8192,
             target_bytes: 2 << 20,
             max_open_epochs: 1,
