@@ -294,6 +294,3 @@ async fn close(tasks: &mut JoinSet<Result<(), Failure>>, setup: &PipelineSetup) 
     }
     tasks.shutdown().await;
 }
-
-#[cfg(test)]
-mod tests;
