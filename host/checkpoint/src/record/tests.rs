@@ -126,15 +126,10 @@ fn parts_outside_the_body_and_unknown_keys_are_refused() {
         })
     };
     for (from, to) in
-        [("\"offset\":0", "\"offset\":9"), ("\"length\":9", "\"length\":-"), ("\"pipeline\":", "\"pipelinE\":")]
+        [("\"offset\":15", "\"offset\":95"), ("\"length\":9", "\"length\":-"), ("\"pipeline\":", "\"pipelinE\":")]
     {
-        assert!(
-            matches!(decode_slot(&swap(from, to)), Err(DecodeError::Content(_))) || from.starts_with("\"off"),
-            "{from}"
-        );
+        assert!(matches!(decode_slot(&swap(from, to)), Err(DecodeError::Content(_))), "{from}");
     }
-    let far = swap("\"offset\":0,\"length\":9", "\"offset\":8,\"length\":9e");
-    assert!(decode_slot(&far).is_err());
 }
 
 #[test]
