@@ -1,6 +1,6 @@
 //! What is found before a pipeline starts: gathered, shown together, turned into an exit code.
 
-use cdchost_config::{Finding, Severity};
+use cdchost_config::{Finding, Place, Severity};
 use cdchost_connector::{ConnectorError, StopClass};
 
 use crate::telemetry::Screen;
@@ -53,20 +53,33 @@ impl Findings {
     }
 }
 
-/// An error of a port as a finding, and who has to mend it.
-pub(crate) fn of_port(error: &ConnectorError, what: &str) -> (Blame, Finding) {
-    let mut message = format!("{what}: {}", error.message);
-    let mut cause = error.cause.as_deref().map(|cause| cause as &dyn std::error::Error);
-    while let Some(inner) = cause {
-        message.push_str(": ");
-        message.push_str(&inner.to_string());
-        cause = inner.source();
-    }
+/// An error of a port as findings, and who has to mend them. A port that has several tells them a line each, with an
+/// instruction for each.
+pub(crate) fn of_port(error: &ConnectorError, what: &str, place: Option<&Place>) -> (Blame, Vec<Finding>) {
     let blame = match error.class {
         StopClass::Config | StopClass::Plugin | StopClass::Schema => Blame::Config,
         _ => Blame::Environment,
     };
-    (blame, Finding::error(message, error.instruction.clone()))
+    let mut messages: Vec<String> = error.message.lines().map(str::to_owned).collect();
+    let instructions: Vec<&str> = error.instruction.lines().collect();
+    if messages.len() != instructions.len() {
+        messages = vec![error.message.clone()];
+    }
+    if let Some(last) = messages.last_mut() {
+        let mut cause = error.cause.as_deref().map(|cause| cause as &dyn std::error::Error);
+        while let Some(inner) = cause {
+            last.push_str(": ");
+            last.push_str(&inner.to_string());
+            cause = inner.source();
+        }
+    }
+    let one = messages.len() == 1;
+    let finding = |(index, message): (usize, String)| {
+        let instruction =
+            if one { error.instruction.as_str() } else { instructions.get(index).copied().unwrap_or_default() };
+        Finding::error(format!("{what}: {message}"), instruction).at(place.cloned())
+    };
+    (blame, messages.into_iter().enumerate().map(finding).collect())
 }
 
 fn plural(count: usize, noun: &str) -> String {
@@ -87,5 +100,21 @@ mod tests {
         assert_eq!(findings.exit_code(), Some(3));
         findings.add(Blame::Config, Finding::error("c", ""));
         assert_eq!(findings.exit_code(), Some(2));
+    }
+
+    #[test]
+    fn several_findings_of_a_port_are_several() {
+        let error = ConnectorError::stop(StopClass::Source, "c", "a is off\nb is off").with_instruction("set a\nset b");
+        let (blame, findings) = of_port(&error, "source", None);
+        let said: Vec<_> = findings.iter().map(|f| (f.message.as_str(), f.instruction.as_str())).collect();
+        assert_eq!(blame, Blame::Environment);
+        assert_eq!(said, [("source: a is off", "set a"), ("source: b is off", "set b")]);
+    }
+
+    #[test]
+    fn a_cause_follows_its_message() {
+        let error = ConnectorError::stop(StopClass::Config, "c", "no").with_cause(std::io::Error::other("deep"));
+        let (blame, findings) = of_port(&error, "sink x", None);
+        assert_eq!((blame, findings[0].message.as_str()), (Blame::Config, "sink x: no: deep"));
     }
 }

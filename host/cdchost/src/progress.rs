@@ -1,6 +1,6 @@
 //! How far a running pipeline is: bars on a terminal, lines anywhere else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use cdchost_connector::{SnapshotState, SourcePhase};
@@ -60,55 +60,69 @@ async fn tell(mut status: watch::Receiver<PipelineStatus>, now_micros: impl Fn()
 }
 
 /// What is worth a line of its own when it changes.
-fn step(status: &PipelineStatus) -> (PipelineState, SourcePhase, bool, usize) {
+fn step(status: &PipelineStatus) -> (&'static str, usize) {
     let done = status.source.tables.values().filter(|table| table.snapshot == SnapshotState::Done).count();
-    (status.state, status.source.phase, status.source.caught_up, done)
+    (doing(status), done)
 }
+
+/// What the pipeline is doing, in a word.
+fn doing(status: &PipelineStatus) -> &'static str {
+    match status.state {
+        PipelineState::Running if status.source.caught_up && status.source.phase == SourcePhase::Streaming => {
+            "caught up"
+        }
+        PipelineState::Running => phase_name(status.source.phase),
+        state => state.name(),
+    }
+}
+
+/// The time that a speed is measured over.
+const SPEED_OVER: Duration = Duration::from_secs(5);
 
 /// Measures what a status alone does not say: speed, and the age of the last checkpoint.
 struct Meter {
-    rows: u64,
-    looked: Instant,
-    rows_per_second: f64,
+    /// Rows at moments of the last [`SPEED_OVER`], oldest first; one a look at most.
+    looks: VecDeque<(Instant, u64)>,
     committed: Option<Epoch>,
     committed_at: Instant,
 }
 
 impl Meter {
     fn new(now: Instant) -> Self {
-        Self { rows: 0, looked: now, rows_per_second: 0.0, committed: None, committed_at: now }
+        Self { looks: [(now, 0)].into(), committed: None, committed_at: now }
     }
 
     fn look(&mut self, status: &PipelineStatus, now: Instant) {
         let rows = rows(status);
-        let seconds = now.duration_since(self.looked).as_secs_f64();
-        // After a restart of the pipeline the source counts anew.
-        let more = rows.saturating_sub(self.rows);
-        if seconds > 0.0 {
-            // Exact enough for people: counts of rows stay far below what a float holds.
-            let rate = more as f64 / seconds;
-            let weight = (seconds / 2.0).min(1.0);
-            self.rows_per_second += (rate - self.rows_per_second) * weight;
+        if self.looks.back().is_some_and(|(_, before)| *before > rows) {
+            // The pipeline restarted: its source counts anew.
+            self.looks.clear();
         }
-        (self.rows, self.looked) = (rows, now);
+        self.looks.push_back((now, rows));
+        while self.looks.get(1).is_some_and(|(second, _)| now.duration_since(*second) > SPEED_OVER) {
+            self.looks.pop_front();
+        }
         if status.committed != self.committed {
             (self.committed, self.committed_at) = (status.committed, now);
         }
     }
 
+    fn rows_per_second(&self) -> u64 {
+        let (Some((from, before)), Some((to, after))) = (self.looks.front(), self.looks.back()) else { return 0 };
+        let micros = to.duration_since(*from).as_micros().max(1);
+        let rate = u128::from(after - before) * 1_000_000 / micros;
+        u64::try_from(rate).unwrap_or(u64::MAX)
+    }
+
     fn summary(&self, status: &PipelineStatus, now_micros: i64, now: Instant) -> String {
         let source = &status.source;
-        let state = match status.state {
-            PipelineState::Running if source.caught_up => "caught up",
-            PipelineState::Running => phase_name(source.phase),
-            state => state.name(),
-        };
+        let state = doing(status);
         let done = source.tables.values().filter(|table| table.snapshot == SnapshotState::Done).count();
         let chunks: u64 = source.tables.values().map(|table| table.chunks_done).sum();
         let tables = source.tables.len();
         let rows = grouped(rows(status));
         let mut parts = vec![format!("{state}: {done} of {tables} tables read, {chunks} chunks, {rows} rows")];
-        parts.push(format!("{} rows/s", grouped(self.rows_per_second.round().max(0.0) as u64)));
+        parts.push(format!("{} rows/s", grouped(self.rows_per_second())));
         if let Some(lag) = lag_ms(source, now_micros) {
             parts.push(format!("lag {}.{} s", grouped((lag / 1_000).unsigned_abs()), lag % 1_000 / 100));
         }
@@ -235,15 +249,15 @@ mod tests {
         let mut meter = Meter::new(start);
         meter.look(&status(1_000), start + Duration::from_secs(5));
         meter.look(&status(10), start + Duration::from_secs(10));
-        assert_eq!(meter.rows_per_second, 0.0);
+        assert_eq!(meter.rows_per_second(), 0);
     }
 
     #[test]
     fn lag_is_told_in_seconds() {
         let mut status = status(0);
         status.source.event_time_micros = Some(1_000_000);
-        let meter = Meter::new(Instant::now());
-        assert!(meter.summary(&status, 3_340_000, meter.looked).contains("lag 2.3 s"));
+        let now = Instant::now();
+        assert!(Meter::new(now).summary(&status, 3_340_000, now).contains("lag 2.3 s"));
     }
 
     #[test]

@@ -143,4 +143,4 @@ fn parent_of<'a>(
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -143,4 +143,4 @@ pub(crate) fn permits(cut: &Cut, sinks: &[SinkRecord]) -> Vec<CommitPermit> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

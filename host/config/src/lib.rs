@@ -18,7 +18,7 @@ pub use finding::{Finding, Place, Places, Severity, nearest};
 pub use limits::{Grants, Limits};
 pub use load::{Input, Loaded, Lookup, Refused, load};
 pub use pipeline::{Guarantee, PipelineConfig, RestartConfig, StorageConfig};
-pub use reference::{page as reference_page, schema as json_schema, unknown_option};
+pub use reference::{page as reference_page, schema as json_schema, sink_keys};
 pub use secret::Secret;
 pub use sink::SinkConfig;
 pub use source::{ChunkConfig, MysqlConfig, StartupMode, TlsConfig, TlsMode, Watermark};

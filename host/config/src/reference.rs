@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use self::keys::{Absent, FILE, Key, Kind, Others, Section};
+use crate::ByteSize;
 use crate::units::show_duration;
-use crate::{ByteSize, Finding};
 
 /// The reference page, in Markdown.
 pub fn page() -> String {
@@ -119,16 +119,10 @@ fn kind_schema(kind: Kind) -> Value {
     }
 }
 
-/// What a key that a plugin does not know could have meant: one of its options, or one of the host's keys of a sink.
-pub fn unknown_option(sink: &str, option: &str, known: &[&str]) -> Finding {
-    let host = FILE.keys.iter().find(|key| key.name == "sink").and_then(|key| inner(key.kind));
-    let host = host.into_iter().flat_map(|section| section.keys.iter().map(|key| key.name));
-    let message = format!("unknown key `{option}` in sink `{sink}`");
-    match crate::nearest(option, host.chain(known.iter().copied())) {
-        Some(near) => Finding::error(message, format!("did you mean `{near}`?")),
-        None if known.is_empty() => Finding::error(message, "take it out; the plugin has no options"),
-        None => Finding::error(message, format!("take it out; the plugin's options are `{}`", known.join("`, `"))),
-    }
+/// The host's own keys of `[[sink]]`.
+pub fn sink_keys() -> impl Iterator<Item = &'static str> {
+    let sink = FILE.keys.iter().find(|key| key.name == "sink").and_then(|key| inner(key.kind));
+    sink.into_iter().flat_map(|section| section.keys.iter().map(|key| key.name))
 }
 
 #[cfg(test)]

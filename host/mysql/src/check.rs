@@ -16,6 +16,8 @@ pub(crate) struct Finding {
     pub(crate) message: String,
     /// What to do.
     pub(crate) instruction: String,
+    /// Whose it is: the server's and its account's, or that of the choice of tables in the pipeline file.
+    class: StopClass,
 }
 
 /// What is asked of a server's variables: name, what it must be, and the SQL that makes it so.
@@ -39,8 +41,14 @@ pub(crate) struct ServerFacts {
 }
 
 impl Finding {
+    /// What the server or the account lacks.
     fn new(message: impl Into<String>, instruction: impl Into<String>) -> Self {
-        Self { message: message.into(), instruction: instruction.into() }
+        Self { message: message.into(), instruction: instruction.into(), class: StopClass::Source }
+    }
+
+    /// What cannot be captured as the pipeline file asks for it.
+    fn choice(message: impl Into<String>, instruction: impl Into<String>) -> Self {
+        Self { class: StopClass::Config, ..Self::new(message, instruction) }
     }
 
     pub(crate) fn unreadable(table: &TableId) -> Self {
@@ -51,14 +59,14 @@ impl Finding {
     }
 
     pub(crate) fn column_type(table: &TableId, column: &str, native_type: &str) -> Self {
-        Self::new(
+        Self::choice(
             format!("column `{column}` of table {table} is of type {native_type}, which is not offered yet"),
             format!("leave the table out (tables = [\"!{table}\"]) or change the column's type"),
         )
     }
 
     pub(crate) fn charset(table: &TableId, column: &str, charset: &str) -> Self {
-        Self::new(
+        Self::choice(
             format!(
                 "column `{column}` of table {table} has character set {charset}; only utf8mb4, utf8mb3 and ascii are offered yet"
             ),
@@ -70,7 +78,7 @@ impl Finding {
     }
 
     pub(crate) fn keyless(table: &TableId) -> Self {
-        Self::new(
+        Self::choice(
             format!("table {table} has neither a primary key nor a unique key over columns that are NOT NULL"),
             format!(
                 "ALTER TABLE {} ADD PRIMARY KEY (…), or leave the table out (tables = [\"!{table}\"])",
@@ -80,14 +88,14 @@ impl Finding {
     }
 
     pub(crate) fn label_key(table: &TableId, column: &str) -> Self {
-        Self::new(
+        Self::choice(
             format!("the key of table {table} has column `{column}`, an ENUM or SET, which is not offered yet"),
             format!("leave the table out (tables = [\"!{table}\"]) or give it a key of other columns"),
         )
     }
 
     fn no_table(patterns: &[String]) -> Self {
-        Self::new(
+        Self::choice(
             format!("no table that the account can see is matched by tables = {patterns:?}"),
             "correct the patterns, create the tables, or GRANT SELECT on them to the account",
         )
@@ -155,7 +163,8 @@ pub(crate) async fn check_tables(
     Ok(())
 }
 
-/// All findings as one error, if there are any.
+/// All findings as one error, if there are any: a line each, its instruction at the same line. Of two classes the one
+/// that the user can mend in the pipeline file counts.
 pub(crate) fn refuse(findings: &[Finding]) -> Result<(), ConnectorError> {
     let (first, rest) = match findings {
         [] => return Ok(()),
@@ -169,7 +178,9 @@ pub(crate) fn refuse(findings: &[Finding]) -> Result<(), ConnectorError> {
         instruction.push('\n');
         instruction.push_str(&finding.instruction);
     }
-    Err(ConnectorError::stop(StopClass::Config, "mysql-check", message).with_instruction(instruction))
+    let chosen = findings.iter().any(|finding| finding.class == StopClass::Config);
+    let class = if chosen { StopClass::Config } else { StopClass::Source };
+    Err(ConnectorError::stop(class, "mysql-check", message).with_instruction(instruction))
 }
 
 fn check_version(connection: &Connection, findings: &mut Vec<Finding>) {
@@ -233,6 +244,8 @@ mod tests {
         assert_eq!(error.class, StopClass::Config);
         assert_eq!(error.message.lines().count(), 2);
         assert_eq!(error.instruction.lines().count(), 2);
+        let missing = refuse(&[Finding::unreadable(&table)]).unwrap_err();
+        assert_eq!(missing.class, StopClass::Source);
         assert!(error.message.contains("column `g` of table d.t is of type point"), "{}", error.message);
     }
 }

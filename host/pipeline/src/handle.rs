@@ -25,7 +25,6 @@ pub struct PipelineHandle {
     checkpoints: mpsc::Sender<CheckpointRequest>,
     stop: watch::Sender<bool>,
     task: JoinHandle<PipelineExit>,
-    exit: Option<PipelineExit>,
 }
 
 impl Pipeline {
@@ -48,7 +47,7 @@ impl Pipeline {
                 never = supervisor::show_stopping(around) => match never {},
             }
         });
-        PipelineHandle { status, checkpoints, stop, task, exit: None }
+        PipelineHandle { status, checkpoints, stop, task }
     }
 }
 
@@ -74,17 +73,16 @@ impl PipelineHandle {
         self.stop.send_replace(true);
     }
 
-    /// How it ended, once it has. May be asked again.
+    /// How it ended, once it has.
     pub async fn wait(&mut self) -> PipelineExit {
-        if let Some(exit) = &self.exit {
-            return exit.clone();
+        match (&mut self.task).await {
+            Ok(exit) => exit,
+            Err(error) => {
+                let error = ConnectorError::stop(StopClass::Bug, "engine-panic", "the engine's own task ended")
+                    .with_cause(error);
+                PipelineExit::Failed(Reason::from(&error.with_instruction("report this with the log")))
+            }
         }
-        let exit = (&mut self.task).await.unwrap_or_else(|error| {
-            let ended = ConnectorError::stop(StopClass::Bug, "engine-panic", "the engine's own task ended");
-            PipelineExit::Failed(Reason::from(&ended.with_cause(error).with_instruction("report this with the log")))
-        });
-        self.exit = Some(exit.clone());
-        exit
     }
 }
 

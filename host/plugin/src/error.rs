@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::OptionFinding;
+
 /// A plugin that was refused, or an engine that cannot start. Everything here happens before a sink is opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
@@ -92,12 +94,12 @@ pub enum PluginError {
         reason: String,
     },
     /// The options or grants in the pipeline file do not suit the plugin.
-    #[error("sink {sink}: {}", findings.join("; "))]
+    #[error("sink {sink}: {}", joined(findings))]
     Options {
         /// The sink's id.
         sink: String,
         /// All that is wrong, each naming its key.
-        findings: Vec<String>,
+        findings: Vec<OptionFinding>,
     },
 }
 
@@ -105,7 +107,9 @@ impl PluginError {
     /// Everything that is wrong, one line each.
     pub fn findings(&self) -> Vec<String> {
         match self {
-            Self::Options { sink, findings } => findings.iter().map(|f| format!("sink {sink}: {f}")).collect(),
+            Self::Options { sink, findings } => {
+                findings.iter().map(|f| format!("sink {sink}: {}", f.message)).collect()
+            }
             Self::Contract { path, findings } => {
                 findings.iter().map(|f| format!("plugin {}: {f}", path.display())).collect()
             }
@@ -139,4 +143,8 @@ impl PluginError {
     pub fn is_environment(&self) -> bool {
         matches!(self, Self::Engine(_) | Self::Read { .. })
     }
+}
+
+fn joined(findings: &[OptionFinding]) -> String {
+    findings.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; ")
 }

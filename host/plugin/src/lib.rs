@@ -18,5 +18,5 @@ mod plugin;
 pub use engine::{EngineOptions, PluginEngine};
 pub use error::PluginError;
 pub use loader::PluginKind;
-pub use manifest::Manifest;
+pub use manifest::{Manifest, OptionFinding};
 pub use plugin::{Plugin, SinkSpec};

@@ -30,6 +30,21 @@ pub struct Manifest {
     pub reads_state_from: u32,
 }
 
+/// One thing that is wrong with a sink's keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionFinding {
+    /// The key, as it stands in TOML below the sink: `warehouse`, `tables.0.name`; empty where no one key is meant.
+    pub option: String,
+    /// What is wrong with it, without its value.
+    pub message: String,
+}
+
+impl OptionFinding {
+    pub(crate) fn new(option: &str, message: impl Into<String>) -> Self {
+        Self { option: option.into(), message: message.into() }
+    }
+}
+
 impl Manifest {
     /// Reads the custom section's JSON.
     pub(crate) fn from_section(bytes: &[u8]) -> Result<Self, String> {
@@ -56,37 +71,51 @@ impl Manifest {
     }
 
     /// Everything that is wrong with these options (secrets filled in), one finding a key, without any value.
-    pub(crate) fn check_options(&self, options: &Map<String, Value>) -> Vec<String> {
+    pub(crate) fn check_options(&self, options: &Map<String, Value>) -> Vec<OptionFinding> {
         let validator = match jsonschema::validator_for(&self.config_schema) {
             Ok(validator) => validator,
-            Err(error) => return vec![format!("the plugin's config-schema: {}", error.masked())],
+            Err(error) => {
+                return vec![OptionFinding::new("", format!("the plugin's config-schema: {}", error.masked()))];
+            }
         };
         let options = Value::Object(options.clone());
         validator.iter_errors(&options).flat_map(|error| self.explain(&error)).collect()
     }
 
-    fn explain(&self, error: &jsonschema::ValidationError<'_>) -> Vec<String> {
+    fn explain(&self, error: &jsonschema::ValidationError<'_>) -> Vec<OptionFinding> {
         use jsonschema::error::ValidationErrorKind as Kind;
         let place = dotted(error.instance_path.as_str());
         match &error.kind {
-            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => unexpected
-                .iter()
-                .map(|key| format!("unknown option {}{}", join(&place, key), self.nearest(&place, key)))
-                .collect(),
+            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+                unexpected.iter().map(|key| self.unknown(&place, key)).collect()
+            }
             Kind::Required { property } => {
                 let key = property.as_str().unwrap_or_default();
-                vec![format!("option {} is missing{}", join(&place, key), self.meaning(&place, key))]
+                let option = join(&place, key);
+                let message = format!("option {option} is missing{}", self.meaning(&place, key));
+                vec![OptionFinding::new(&option, message)]
             }
-            _ => vec![format!("option {place}: {}", error.masked())],
+            _ => vec![OptionFinding::new(&place, format!("option {place}: {}", error.masked()))],
         }
     }
 
-    /// ", did you mean ...?" where a known option is spelled nearly so.
+    fn unknown(&self, place: &str, key: &str) -> OptionFinding {
+        let option = join(place, key);
+        OptionFinding::new(&option, format!("unknown option {option}{}", self.nearest(place, key)))
+    }
+
+    /// ", did you mean ...?" where an option, or one of the host's own keys of a sink, is spelled nearly so.
     fn nearest(&self, place: &str, key: &str) -> String {
-        let known = self.properties(place).into_iter().flat_map(|properties| properties.keys());
-        match known.map(|name| (distance(name, key), name)).min() {
-            Some((far, name)) if far <= 1 + key.len() / 4 => format!(", did you mean {name}?"),
-            _ => String::new(),
+        let options = self.properties(place).into_iter().flat_map(|properties| properties.keys());
+        let mut known: Vec<&str> = options.map(String::as_str).collect();
+        if place.is_empty() {
+            for key in cdchost_config::sink_keys() {
+                known.push(key);
+            }
+        }
+        match cdchost_config::nearest(key, known) {
+            Some(near) => format!(", did you mean {near}?"),
+            None => String::new(),
         }
     }
 
@@ -114,22 +143,6 @@ fn dotted(pointer: &str) -> String {
 
 fn join(place: &str, key: &str) -> String {
     if place.is_empty() { key.into() } else { format!("{place}.{key}") }
-}
-
-/// Edits between two short names (Levenshtein).
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut above: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut row = vec![i + 1];
-        for (b, pair) in other.iter().zip(above.windows(2)) {
-            let left = row.last().copied().unwrap_or_default();
-            let [corner, up] = pair else { continue };
-            row.push((corner + usize::from(a != *b)).min(up + 1).min(left + 1));
-        }
-        above = row;
-    }
-    above.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

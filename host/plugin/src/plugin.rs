@@ -14,7 +14,7 @@ use crate::engine::Shared;
 use crate::exports::{Instance, PluginSink, Site};
 use crate::imports::{Grant, GuestState, Place};
 use crate::loader::{Loaded, PluginKind};
-use crate::{Manifest, PluginError};
+use crate::{Manifest, OptionFinding, PluginError};
 
 /// A component, checked and compiled. Cheap to clone.
 #[derive(Clone)]
@@ -121,7 +121,7 @@ impl Plugin {
         let open: Vec<_> = secrets.keys().filter(|name| !self.manifest.secrets.contains(name)).cloned().collect();
         for name in open {
             if let Some(secret) = secrets.remove(&name) {
-                options.insert(name, Value::String(secret.reveal().into()));
+                insert(&mut options, &name, secret.reveal());
             }
         }
         (options, secrets)
@@ -131,20 +131,37 @@ impl Plugin {
 /// The options as the schema knows them: with the secrets in their places.
 fn filled(options: &Map<String, Value>, secrets: &BTreeMap<String, Secret>) -> Map<String, Value> {
     let mut filled = options.clone();
-    filled.extend(secrets.iter().map(|(name, secret)| (name.clone(), Value::String(secret.reveal().into()))));
+    for (name, secret) in secrets {
+        insert(&mut filled, name, secret.reveal());
+    }
     filled
 }
 
-fn check_grants(spec: &SinkSpec) -> Vec<String> {
+/// Puts a text at its dotted path; where something else than a table is in the way, the schema will say so.
+fn insert(options: &mut Map<String, Value>, path: &str, text: &str) {
+    match path.split_once('.') {
+        Some((table, rest)) => {
+            let inner = options.entry(table).or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(inner) = inner {
+                insert(inner, rest, text);
+            }
+        }
+        None => {
+            options.insert(path.into(), Value::String(text.into()));
+        }
+    }
+}
+
+fn check_grants(spec: &SinkSpec) -> Vec<OptionFinding> {
     let mut findings = Vec::new();
-    if !spec.allow.tcp.is_empty() {
-        findings.push("allow.tcp: plugins have no network access yet".into());
+    for (key, patterns) in [("allow.tcp", &spec.allow.tcp), ("allow.http", &spec.allow.http)] {
+        if !patterns.is_empty() {
+            findings.push(OptionFinding::new(key, format!("{key}: plugins have no network access yet")));
+        }
     }
-    if !spec.allow.http.is_empty() {
-        findings.push("allow.http: plugins have no network access yet".into());
+    for name in spec.allow.store.iter().filter(|name| !spec.stores.contains_key(*name)) {
+        findings.push(OptionFinding::new("allow.store", format!("allow.store: there is no [storage.{name}]")));
     }
-    let missing = spec.allow.store.iter().filter(|name| !spec.stores.contains_key(*name));
-    findings.extend(missing.map(|name| format!("allow.store: there is no [storage.{name}]")));
     findings
 }
 
@@ -185,4 +202,21 @@ async fn describe(probe: &mut Instance) -> Result<Manifest, String> {
         reads_state_from: told.reads_state_from,
     };
     manifest.checked()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_secret_goes_back_to_its_place() {
+        let Value::Object(options) = json!({"a": 1, "deep": {"b": 2}, "flat": 3}) else { unreachable!() };
+        let secrets = ["deep.key", "new.table.key", "top", "flat.key"].map(|name| (name.to_owned(), Secret::new("s")));
+        let expect = json!({
+            "a": 1, "deep": {"b": 2, "key": "s"}, "new": {"table": {"key": "s"}}, "top": "s", "flat": 3
+        });
+        assert_eq!(Value::Object(filled(&options, &secrets.into())), expect);
+    }
 }

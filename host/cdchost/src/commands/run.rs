@@ -174,11 +174,14 @@ fn show_end(screen: &Screen, name: &str, exit: &PipelineExit, status: &PipelineS
             _ => tracing::info!(target: RUN, event = "ended", state, epoch),
         };
     }
-    let committed = epoch.map_or("nothing is committed".to_owned(), |epoch| format!("checkpoint {epoch} is committed"));
+    let committed = match epoch {
+        Some(epoch) => format!("checkpoint {epoch} is committed"),
+        None => "this run committed no checkpoint".to_owned(),
+    };
     match exit {
         PipelineExit::Failed(Reason { class, message, instruction, .. }) => {
             screen.lines(&format!("pipeline {name} failed ({}): {message}\n    {instruction}", class.name()));
-            screen.lines(&format!("{committed}; the next start goes on from there"));
+            screen.lines(&format!("{committed}; the next start goes on from the last one"));
         }
         _ => screen.lines(&format!("pipeline {name} {state}: {committed}")),
     }

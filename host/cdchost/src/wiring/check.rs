@@ -112,9 +112,9 @@ async fn check_source(loaded: &Loaded, end: SourceEnd, fresh: bool) -> Result<Ar
     match source.open(None).await {
         Ok(opened) => Ok(Arc::new(KeptSource::new(source, opened))),
         Err(error) => {
-            let (blame, finding) = of_port(&error, "source");
+            let (blame, found) = of_port(&error, "source", loaded.places.find("source").as_ref());
             let mut findings = Findings::default();
-            findings.add(blame, finding.at(loaded.places.find("source")));
+            findings.extend(blame, found);
             Err(findings)
         }
     }
@@ -138,8 +138,9 @@ async fn check_sinks(folder: &Path, loaded: &Loaded, clock: Arc<dyn Clock>) -> R
                     sinks.push(CheckedSink { plugin, capabilities });
                 }
                 Err(error) => {
-                    let (blame, finding) = of_port(&error, &format!("sink {}", sink.id));
-                    findings.add(blame, finding.at(loaded.places.find(&format!("sink.{index}"))));
+                    let place = loaded.places.find(&format!("sink.{index}"));
+                    let (blame, found) = of_port(&error, &format!("sink {}", sink.id), place.as_ref());
+                    findings.extend(blame, found);
                 }
             },
             Err(error) => {
@@ -189,24 +190,18 @@ fn broken_promise(loaded: &Loaded, index: usize, capabilities: &Capabilities) ->
 
 /// What is wrong with a plugin, each at the key that it is about.
 fn of_plugin(loaded: &Loaded, index: usize, error: &PluginError) -> Vec<Finding> {
-    let instruction = error.instruction();
-    let place = |key: &str| loaded.places.find(&format!("sink.{index}.{key}"));
-    let finding = |message: String| {
-        let key = match error {
-            PluginError::Options { .. } => named_option(&message).unwrap_or("plugin"),
-            PluginError::Digest { .. } => "sha256",
-            _ => "plugin",
-        };
-        let place = place(key);
-        Finding::error(message, instruction).at(place)
+    let finding = |key: &str, message: String| {
+        let place = loaded.places.find(&format!("sink.{index}.{key}"));
+        Finding::error(message, error.instruction()).at(place)
     };
-    error.findings().into_iter().map(finding).collect()
-}
-
-/// The option that a finding speaks of: `sink lake: unknown option warehous, did you mean …`.
-fn named_option(message: &str) -> Option<&str> {
-    let (_, rest) = message.split_once("option ")?;
-    rest.split([' ', ',', ':']).next()
+    match error {
+        PluginError::Options { findings, .. } => {
+            let options = findings.iter().map(|found| found.option.as_str());
+            options.zip(error.findings()).map(|(option, message)| finding(option, message)).collect()
+        }
+        PluginError::Digest { .. } => vec![finding("sha256", error.to_string())],
+        _ => error.findings().into_iter().map(|message| finding("plugin", message)).collect(),
+    }
 }
 
 /// Where compiled plugins are kept: with this user's other things that can be made anew.
@@ -214,17 +209,4 @@ fn cache_folder() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
     Some(base.join("cdchost/compiled"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_option_that_a_finding_is_about() {
-        assert_eq!(named_option("sink lake: unknown option warehous, did you mean warehouse?"), Some("warehous"));
-        assert_eq!(named_option("sink lake: option a.b: wrong"), Some("a.b"));
-        assert_eq!(named_option("sink lake: option x is missing"), Some("x"));
-        assert_eq!(named_option("sink lake: allow.tcp: none"), None);
-    }
 }

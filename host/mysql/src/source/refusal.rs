@@ -26,7 +26,7 @@ pub(super) fn session_error(host: &str, error: SessionError) -> ConnectorError {
         return ConnectorError::stop(StopClass::Source, "mysql-answer", message)
             .with_instruction("see that the server is a MySQL server of version 8.0 or later");
     };
-    let message = format!("{host}: {}", chain(&error));
+    let message = format!("{host}: {error}");
     let shaped = match error.remedy() {
         Remedy::Reconnect => ConnectorError::restart(StopClass::Source, "mysql-unreachable", message)
             .with_instruction("see that the server runs and can be reached from here"),
