@@ -1,7 +1,6 @@
 //! Log lines of a guest: bounded in size and rate, without its secrets.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use cdchost_config::Secret;
 use cdchost_connector::Clock;
@@ -80,20 +79,27 @@ impl GuestLog {
     fn admit(&self) -> bool {
         let second = self.clock.elapsed().as_secs();
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-        if window.second != second {
-            let dropped = window.dropped;
-            *window = Window { second, ..Window::default() };
-            if dropped > 0 {
-                let (plugin, per) = (self.operator.as_str(), Duration::from_secs(1));
-                tracing::warn!(plugin, dropped, ?per, limit = self.lines_per_second, "plugin log lines dropped");
-            }
+        let (admitted, dropped) = window.admit(second, self.lines_per_second);
+        if dropped > 0 {
+            let (plugin, limit) = (self.operator.as_str(), self.lines_per_second);
+            tracing::warn!(plugin, dropped, limit, "plugin log lines dropped, beyond its lines a second");
         }
-        if window.lines < self.lines_per_second {
-            window.lines += 1;
-            return true;
+        admitted
+    }
+}
+
+impl Window {
+    /// Whether one more line fits into this second, and how many were dropped in the last one that had any.
+    fn admit(&mut self, second: u64, limit: u32) -> (bool, u64) {
+        let mut dropped = 0;
+        if self.second != second {
+            dropped = self.dropped;
+            *self = Self { second, ..Self::default() };
         }
-        window.dropped += 1;
-        false
+        let fits = self.lines < limit;
+        self.lines += u32::from(fits);
+        self.dropped += u64::from(!fits);
+        (fits, dropped)
     }
 }
 

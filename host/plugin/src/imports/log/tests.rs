@@ -1,27 +1,12 @@
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use cdchost_config::{ByteSize, Limits};
+use cdchost_connector::SystemClock;
 
 use super::*;
 
-/// A clock that a test moves.
-#[derive(Debug, Default)]
-struct HandClock(Mutex<Duration>);
-
-#[async_trait::async_trait]
-impl Clock for HandClock {
-    fn now_micros(&self) -> i64 {
-        0
-    }
-
-    fn elapsed(&self) -> Duration {
-        *self.0.lock().unwrap()
-    }
-
-    async fn sleep(&self, _: Duration) {}
-}
-
-fn log(clock: &Arc<HandClock>) -> GuestLog {
+fn log() -> GuestLog {
     let limits = Limits {
         memory: ByteSize(1),
         table_elements: 1,
@@ -40,24 +25,21 @@ fn log(clock: &Arc<HandClock>) -> GuestLog {
         stdout: false,
         limits,
     };
-    let clock: Arc<dyn Clock> = Arc::<HandClock>::clone(clock);
-    GuestLog::new(&grant, Place { subtask: 0, parallelism: 1, generation: 1 }, clock)
+    GuestLog::new(&grant, Place { subtask: 0, parallelism: 1, generation: 1 }, Arc::new(SystemClock::default()))
 }
 
 #[test]
 fn a_second_has_its_share_of_lines() {
-    let clock = Arc::new(HandClock::default());
-    let log = log(&clock);
-    let admitted = |log: &GuestLog| (0..5).filter(|_| log.admit()).count();
-    assert_eq!(admitted(&log), 2);
-    assert_eq!(log.window.lock().unwrap().dropped, 3);
-    *clock.0.lock().unwrap() = Duration::from_millis(1500);
-    assert_eq!(admitted(&log), 2);
+    let mut window = Window::default();
+    let mut admit = |second| window.admit(second, 2);
+    assert_eq!([admit(0), admit(0), admit(0), admit(0)], [(true, 0), (true, 0), (false, 0), (false, 0)]);
+    assert_eq!([admit(3), admit(3), admit(3)], [(true, 2), (true, 0), (false, 0)]);
+    assert_eq!([admit(4), admit(5)], [(true, 1), (true, 0)]);
 }
 
 #[test]
 fn text_is_bounded_on_one_line_and_without_secrets() {
-    let log = log(&Arc::default());
+    let log = log();
     assert_eq!(log.clean("a\nb\x1b[31m\u{9b}"), "a\\nb\\u{1b}[31m\\u{9b}");
     assert_eq!(log.clean("pass hunter22, x"), "pass ***, x");
     let long = log.clean(&"ü".repeat(5000));
