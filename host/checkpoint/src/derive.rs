@@ -143,4 +143,4 @@ fn parent_of<'a>(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

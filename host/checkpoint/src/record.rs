@@ -143,4 +143,4 @@ pub(crate) fn permits(cut: &Cut, sinks: &[SinkRecord]) -> Vec<CommitPermit> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

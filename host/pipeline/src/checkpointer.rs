@@ -308,6 +308,3 @@ fn answer(requests: Vec<CheckpointRequest>, epoch: Epoch) {
 
 /// The class of what holds a checkpoint up.
 pub(crate) type Holdup = (StopClass, String);
-
-#[cfg(test)]
-mod tests;

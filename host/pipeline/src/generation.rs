@@ -76,7 +76,7 @@ pub(crate) async fn run(around: Arc<Surroundings>) -> Result<Drained, Failure> {
     let Wiring { mut tasks, reports, .. } = wiring;
     drop(reports);
     let state = if *around.stop.borrow() { PipelineState::Stopping } else { PipelineState::Running };
-    around.status.send_modify(|status| status.state = state);
+    around.status.send_modify(|status| (status.state, status.reason) = (state, None));
     let checkpointer = checkpointer(&around, recovered, parts, (commands, from_tasks, gate));
     let mut requests = around.requests.lock().await;
     let drained = tokio::select! {
@@ -294,6 +294,3 @@ async fn close(tasks: &mut JoinSet<Result<(), Failure>>, setup: &PipelineSetup) 
     }
     tasks.shutdown().await;
 }
-
-#[cfg(test)]
-mod tests;

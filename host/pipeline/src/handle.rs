@@ -25,6 +25,7 @@ pub struct PipelineHandle {
     checkpoints: mpsc::Sender<CheckpointRequest>,
     stop: watch::Sender<bool>,
     task: JoinHandle<PipelineExit>,
+    exit: Option<PipelineExit>,
 }
 
 impl Pipeline {
@@ -47,7 +48,7 @@ impl Pipeline {
                 never = supervisor::show_stopping(around) => match never {},
             }
         });
-        PipelineHandle { status, checkpoints, stop, task }
+        PipelineHandle { status, checkpoints, stop, task, exit: None }
     }
 }
 
@@ -73,16 +74,17 @@ impl PipelineHandle {
         self.stop.send_replace(true);
     }
 
-    /// How it ended, once it has.
+    /// How it ended, once it has. May be asked again.
     pub async fn wait(&mut self) -> PipelineExit {
-        match (&mut self.task).await {
-            Ok(exit) => exit,
-            Err(error) => {
-                let error = ConnectorError::stop(StopClass::Bug, "engine-panic", "the engine's own task ended")
-                    .with_cause(error);
-                PipelineExit::Failed(Reason::from(&error.with_instruction("report this with the log")))
-            }
+        if let Some(exit) = &self.exit {
+            return exit.clone();
         }
+        let exit = (&mut self.task).await.unwrap_or_else(|error| {
+            let ended = ConnectorError::stop(StopClass::Bug, "engine-panic", "the engine's own task ended");
+            PipelineExit::Failed(Reason::from(&ended.with_cause(error).with_instruction("report this with the log")))
+        });
+        self.exit = Some(exit.clone());
+        exit
     }
 }
 

@@ -112,7 +112,7 @@ impl PaimonCommitter {
         Ok(outcomes)
     }
 
-    fn advance(&self, cut: &Cut, progress: &mut Option<Progress>) -> Result<()> {
+    fn advance(&mut self, cut: &Cut, progress: &mut Option<Progress>) -> Result<()> {
         self.ledger.put(cut)?;
         *progress = Some(Progress { pipeline: self.context.pipeline.clone(), cut: cut.clone() });
         Ok(())

@@ -21,7 +21,7 @@ pub struct Options {
     /// How TIME columns are written: `text` as `-838:59:59.000000`, or `micros` as BIGINT.
     #[serde(default)]
     pub time: TimeForm,
-    /// Bytes of rows that one writer holds in memory before it writes data files, e.g. `32MiB`.
+    /// Bytes of rows that one writer holds in memory before it writes data files, e.g. `16MiB`.
     #[serde(default = "default_write_buffer")]
     pub write_buffer: String,
     /// Bytes after which a data file is ended and the next is begun, e.g. `128MiB`.
@@ -60,7 +60,7 @@ impl Default for SnapshotOptions {
 }
 
 fn default_write_buffer() -> String {
-    "32MiB".into()
+    "16MiB".into()
 }
 
 fn default_target_file_size() -> String {
@@ -184,7 +184,7 @@ fn size(option: &str, text: &str) -> Result<usize> {
     ];
     let bytes = number_with_unit(text, &UNITS).filter(|&bytes| (1 << 16..=2 << 30).contains(&bytes));
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-    bytes.ok_or_else(|| wrong(option, text, "a size from 64KiB to 2GiB, e.g. \"32MiB\""))
+    bytes.ok_or_else(|| wrong(option, text, "a size from 64KiB to 2GiB, e.g. \"16MiB\""))
 }
 
 fn duration(option: &str, text: &str) -> Result<i64> {
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!((plain.root.as_str(), plain.folder.as_str()), ("lake", "a/b"));
         assert_eq!(
             (plain.write_buffer, plain.snapshots_retained, plain.snapshot_retention_millis),
-            (32 << 20, 10, 3_600_000)
+            (16 << 20, 10, 3_600_000)
         );
         assert_eq!(settings(json!({"warehouse": "lake"})).unwrap().folder, "");
         let full = settings(json!({

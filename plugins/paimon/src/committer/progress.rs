@@ -12,7 +12,7 @@ const FOLDER: &str = "_cdchost";
 /// Version of both kinds of objects.
 const VERSION: u32 = 1;
 /// How many markers are kept.
-const MARKERS_KEPT: u64 = 8;
+const MARKERS_KEPT: usize = 8;
 
 /// The objects that this sink keeps in a warehouse. They lie under the sink's id, not the pipeline's name, so that a
 /// second pipeline with the same sink meets the first one's marker.
@@ -21,6 +21,8 @@ pub(crate) struct Ledger {
     lake: Lake,
     pipeline: String,
     folder: String,
+    /// Markers that this instance knows of, ascending. Epochs have gaps: one without changes gets no record.
+    known: Vec<u64>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,7 +45,7 @@ struct TableNote {
 impl Ledger {
     pub(crate) fn new(lake: Lake, context: &Context) -> Self {
         let folder = format!("{FOLDER}/{}", escaped(&context.operator));
-        Self { lake, pipeline: context.pipeline.clone(), folder }
+        Self { lake, pipeline: context.pipeline.clone(), folder, known: Vec::new() }
     }
 
     /// Notes that this sink writes the table.
@@ -72,26 +74,32 @@ impl Ledger {
         self.marker(epoch)
     }
 
-    /// Puts the marker of an epoch that is wholly visible now. Says who made it, if it was there already.
-    pub(crate) fn put(&self, cut: &Cut) -> Result<()> {
+    /// Puts the marker of an epoch that is wholly visible now, and removes old ones.
+    pub(crate) fn put(&mut self, cut: &Cut) -> Result<()> {
         let progress = Progress { pipeline: self.pipeline.clone(), cut: cut.clone() };
         let marker = serde_json::to_vec_pretty(&Marker { version: VERSION, progress })
             .expect("a marker has no keys other than texts");
         if self.lake.put_if_absent(&self.path(cut.epoch), &marker)? == Creation::AlreadyExists {
             self.marker(cut.epoch)?; // refuses another pipeline's
         }
-        match cut.epoch.checked_sub(MARKERS_KEPT) {
-            Some(old) => self.lake.delete(&[self.path(old)]),
-            None => Ok(()),
+        if let Err(place) = self.known.binary_search(&cut.epoch) {
+            self.known.insert(place, cut.epoch);
         }
+        self.remove_old()
     }
 
-    /// Removes old markers that were left behind.
-    pub(crate) fn prune(&self) -> Result<()> {
-        let epochs = self.epochs()?;
-        let old = epochs.len().saturating_sub(MARKERS_KEPT as usize);
-        let paths: Vec<_> = epochs[..old].iter().map(|&epoch| self.path(epoch)).collect();
-        self.lake.delete(&paths)
+    /// Removes old markers, those of earlier runs included.
+    pub(crate) fn prune(&mut self) -> Result<()> {
+        self.known = self.epochs()?;
+        self.remove_old()
+    }
+
+    fn remove_old(&mut self) -> Result<()> {
+        let old = self.known.len().saturating_sub(MARKERS_KEPT);
+        let paths: Vec<_> = self.known[..old].iter().map(|&epoch| self.path(epoch)).collect();
+        self.lake.delete(&paths)?;
+        self.known.drain(..old);
+        Ok(())
     }
 
     fn epochs(&self) -> Result<Vec<u64>> {

@@ -85,7 +85,7 @@ impl Warehouse {
         Self { world: World::new(&["lake"]), options, pipeline: "test".into() }
     }
 
-    fn instance(&self, generation: u64, subtask: u32) -> Instance {
+    pub(super) fn instance(&self, generation: u64, subtask: u32) -> Instance {
         let mut instance = Instance::new(self.options.clone());
         instance.context.pipeline = self.pipeline.clone();
         instance.context.generation = generation;
