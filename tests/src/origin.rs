@@ -49,7 +49,7 @@ fn kind(data_type: &str) -> Result<Kind> {
     Ok(match data_type {
         "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "year" => Kind::Number,
         "float" | "double" => Kind::Double,
-        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" | "set" => Kind::Text,
+        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" | "set" | "json" => Kind::Text,
         "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Kind::Bytes,
         "date" => Kind::Date,
         "time" => Kind::Time,

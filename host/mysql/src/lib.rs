@@ -13,4 +13,6 @@ mod session;
 mod snapshot;
 mod source;
 
+#[doc(hidden)]
+pub use snapshot::Fault;
 pub use source::MysqlSource;

@@ -7,4 +7,5 @@ mod window;
 
 pub(crate) use reader::{Armed, ReaderJob, ReaderSetup, Request, run as run_reader};
 pub(crate) use walk::{KeyValue, Walk, quoted};
+pub use window::Fault;
 pub(crate) use window::{Chunk, PassedChunk, Windows};

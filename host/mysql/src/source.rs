@@ -19,6 +19,7 @@ use crate::check::{check_server, check_tables, refuse};
 use crate::discover::{Discovery, discover};
 use crate::gtid::SetOrder;
 use crate::session::{self, ServerState, SessionError};
+use crate::snapshot::Fault;
 use offset::{Offset, State};
 use run::{MysqlRun, RunSetup};
 use tables::{Tables, tables_digest};
@@ -31,6 +32,7 @@ const DISCOVERIES_MAX: u32 = 5;
 pub struct MysqlSource {
     config: Arc<MysqlConfig>,
     end: SourceEnd,
+    fault: Fault,
 }
 
 impl MysqlSource {
@@ -39,7 +41,14 @@ impl MysqlSource {
     pub fn new(config: MysqlConfig, end: SourceEnd) -> Self {
         let ends_at_snapshot = config.startup == StartupMode::Snapshot && end == SourceEnd::Never;
         let end = if ends_at_snapshot { SourceEnd::Snapshot } else { end };
-        Self { config: Arc::new(config), end }
+        Self { config: Arc::new(config), end, fault: Fault::None }
+    }
+
+    /// With a fault, so that a test can show that it would find it.
+    #[cfg(feature = "planted-faults")]
+    #[must_use]
+    pub fn with_fault(self, fault: Fault) -> Self {
+        Self { fault, ..self }
     }
 
     fn patterns(&self) -> Result<TablePatterns, ConnectorError> {
@@ -158,6 +167,7 @@ impl MysqlSource {
             known: look.state.executed,
             restored: restored.map(|(offset, _)| offset),
             tables,
+            fault: self.fault,
         });
         Ok(OpenedSource { source: Box::new(run), tables: schemas, tables_digest })
     }

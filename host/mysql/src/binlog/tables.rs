@@ -25,6 +25,8 @@ pub(crate) struct LogTable {
     pub(crate) emits: bool,
     /// Row changes handed on.
     pub(crate) changes: u64,
+    /// It was looked at when this run began: what changed it before is known.
+    is_new: bool,
     /// It has rows in `gather` that nobody was told of.
     is_dirty: bool,
     /// The open transaction changed it.
@@ -64,8 +66,8 @@ struct Target {
 }
 
 impl LogTables {
-    /// Adds a table; places count from 0.
-    pub(crate) fn add(&mut self, layout: Arc<TableLayout>, emits: bool) {
+    /// Adds a table; places count from 0. `is_new`: it was looked at when this run began.
+    pub(crate) fn add(&mut self, layout: Arc<TableLayout>, emits: bool, is_new: bool) {
         let id = &layout.schema.table;
         let database = self.names.entry(id.database.clone().into_bytes()).or_default();
         database.insert(id.table.clone().into_bytes(), self.tables.len());
@@ -73,6 +75,7 @@ impl LogTables {
             gather: Gather::new(layout),
             emits,
             changes: 0,
+            is_new,
             is_dirty: false,
             is_touched: false,
         });
@@ -80,6 +83,11 @@ impl LogTables {
 
     pub(crate) fn get(&self, place: usize) -> &LogTable {
         &self.tables[place]
+    }
+
+    /// Whether it was looked at when this run began.
+    pub(crate) fn is_new(&self, place: usize) -> bool {
+        self.tables[place].is_new
     }
 
     pub(crate) fn layout(&self, place: usize) -> &Arc<TableLayout> {

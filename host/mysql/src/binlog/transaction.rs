@@ -4,25 +4,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cdchost_config::TablePatterns;
-use cdchost_connector::{ConnectorError, StopClass, Verdict};
+use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_model::TransactionId;
-use cdchost_mysql_wire::binlog::{Event, EventBody, EventHeader, GtidEvent, QueryEvent};
+use cdchost_mysql_wire::binlog::{Event, EventBody, EventHeader, GtidEvent};
 
 use super::gather::TransactionFacts;
 use super::position::BinlogPosition;
 use super::tables::{LogTables, place};
-use crate::ddl::{Captured, Judgement, Quoting, Statement, judge};
 use crate::gtid::{GtidSet, ServerUuid};
 use crate::snapshot::{PassedChunk, Windows};
 
 mod refusals;
+mod statement;
 #[cfg(test)]
 mod tests;
 
-use refusals::{ANEW_INSTRUCTION, XA_INSTRUCTION, decode};
-
-const SQL_MODE_ANSI_QUOTES: u64 = 1 << 2;
-const SQL_MODE_NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
+use refusals::{ANEW_INSTRUCTION, XA_INSTRUCTION};
 
 /// What one event meant for whoever reads the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +62,7 @@ pub(crate) struct Transactions {
     /// Commit time of the last transaction, in microseconds since the epoch.
     event_time: Option<i64>,
     ignored: BTreeMap<&'static str, u64>,
+    has_passed_known: bool,
     prefix: (ServerUuid, Arc<str>),
 }
 
@@ -96,6 +94,7 @@ impl Transactions {
             current: None,
             event_time: None,
             ignored: BTreeMap::new(),
+            has_passed_known: false,
             prefix: (uuid, format!("{uuid}:").into()),
             start,
         }
@@ -284,122 +283,5 @@ impl Transactions {
         self.executed.add(current.uuid, current.number);
         self.event_time = Some(current.facts.commit_time);
         Ok(Seen::TransactionEnd)
-    }
-
-    /// A statement that is not the usual BEGIN.
-    fn query(&mut self, query: &QueryEvent<'_>, header: &EventHeader) -> Result<Seen, ConnectorError> {
-        let Some(current) = &self.current else {
-            return Err(self.malformed("a statement outside of any transaction"));
-        };
-        let (has_begun, is_known) = (current.has_begun, current.is_known);
-        if query.text == b"COMMIT" {
-            self.moved(header);
-            return self.end();
-        }
-        let text = decode(query.text);
-        let database = String::from_utf8_lossy(query.database);
-        let mode = query.status().unwrap_or_default().sql_mode.unwrap_or(0);
-        let quoting = Quoting {
-            ansi: mode & SQL_MODE_ANSI_QUOTES != 0,
-            plain_backslash: mode & SQL_MODE_NO_BACKSLASH_ESCAPES != 0,
-        };
-        let statement = Statement { text: &text, database: &database, quoting };
-        let judgement = if is_known { Judgement::Pass } else { self.judge(&statement) };
-        match judgement {
-            Judgement::Begin | Judgement::XaStart => self.has_begun(),
-            Judgement::Commit => {
-                self.moved(header);
-                return self.end();
-            }
-            Judgement::Rollback if self.tables.is_touched() => {
-                let what = "a transaction that changed captured tables was rolled back in the log";
-                return Err(self.refused("mysql-rollback", what, ANEW_INSTRUCTION));
-            }
-            Judgement::Rollback => {
-                self.moved(header);
-                return self.end();
-            }
-            Judgement::Pass | Judgement::Ignore(_) => {
-                if let Judgement::Ignore(reason) = judgement {
-                    self.ignore(reason, &statement);
-                }
-                // CREATE TABLE … SELECT of 8.0.21 and later: its rows follow.
-                if text.ends_with("START TRANSACTION") {
-                    self.has_begun();
-                } else if !has_begun {
-                    self.moved(header);
-                    return self.end();
-                }
-            }
-            Judgement::Change { database, table } => {
-                return Err(self.changed(&statement, &database, &table));
-            }
-            Judgement::RowsByStatement { database, table } => {
-                let what =
-                    format!("the log holds a statement in place of the rows that it changed in {database}.{table}");
-                let instruction = "SET GLOBAL binlog_format = 'ROW', see that no session sets another one, and start the \
-                                   pipeline anew with an empty checkpoint store";
-                return Err(self.refused("mysql-statement-format", &what, instruction));
-            }
-            Judgement::NewTable { database, table } => {
-                self.new_table(&statement, &database, &table)?;
-                if text.ends_with("START TRANSACTION") {
-                    self.has_begun();
-                } else {
-                    self.moved(header);
-                    return self.end();
-                }
-            }
-        }
-        Ok(Seen::Event)
-    }
-
-    fn has_begun(&mut self) {
-        if let Some(current) = &mut self.current {
-            current.has_begun = true;
-        }
-    }
-
-    fn judge(&self, statement: &Statement<'_>) -> Judgement {
-        let find = |database: &str, table: &str| {
-            if self.start.lower_case_names {
-                self.tables.find(database.to_lowercase().as_bytes(), table.to_lowercase().as_bytes())
-            } else {
-                self.tables.find(database.as_bytes(), table.as_bytes())
-            }
-        };
-        let lookup = |database: &str, table: &str| match find(database, table) {
-            Some(place) => Captured::Yes { by_primary_key: self.tables.layout(place).has_primary_key() },
-            None if self.start.patterns.matches(database, table) => Captured::Matched,
-            None => Captured::No,
-        };
-        let any_captured_in = |database: &str| {
-            let layout = if self.start.lower_case_names {
-                self.tables.any_in(&database.to_lowercase())
-            } else {
-                self.tables.any_in(database)
-            };
-            layout.map(|layout| (layout.schema.table.database.clone(), layout.schema.table.table.clone()))
-        };
-        judge(statement, &lookup, &any_captured_in)
-    }
-
-    fn ignore(&mut self, reason: &'static str, statement: &Statement<'_>) {
-        *self.ignored.entry(reason).or_default() += 1;
-        tracing::info!(reason, statement = statement.shown(), position = %self.position, "statement ignored");
-    }
-
-    /// A table came to be that the patterns match. What was there when the schemas were read is known; for others the
-    /// tables are looked for again.
-    fn new_table(&mut self, statement: &Statement<'_>, database: &str, table: &str) -> Result<(), ConnectorError> {
-        let Some(current) = &self.current else { return Ok(()) };
-        if self.start.known.has(current.uuid, current.number) {
-            self.ignore("table-gone-since", statement);
-            return Ok(());
-        }
-        let message = format!("table {database}.{table} was created{}; it is looked at now", place(&current.facts));
-        Err(ConnectorError::new(Verdict::Restart, StopClass::Schema, "mysql-table-created", message)
-            .with_table(cdchost_model::TableId::new(database, table))
-            .with_instruction("nothing, if the pipeline goes on by itself; else start it again"))
     }
 }

@@ -20,6 +20,7 @@ use super::offset::Offset;
 use super::tables::Tables;
 use crate::binlog::{BinlogPosition, LogStart, Transactions};
 use crate::gtid::{GtidSet, ServerUuid};
+use crate::snapshot::Fault;
 use windows::WindowWork;
 
 /// Progress is shown so often.
@@ -42,6 +43,7 @@ pub(super) struct RunSetup {
     pub(super) known: GtidSet,
     pub(super) restored: Option<Offset>,
     pub(super) tables: Tables,
+    pub(super) fault: Fault,
 }
 
 /// A source that is ready to run.
@@ -117,7 +119,7 @@ struct Runner {
 
 impl Runner {
     fn new(setup: RunSetup, context: SourceContext) -> Self {
-        let RunSetup { config, end, host, patterns, lower_case_names, known, restored, tables } = setup;
+        let RunSetup { config, end, host, patterns, lower_case_names, known, restored, tables, fault } = setup;
         let fresh = || Offset {
             executed: known.clone(),
             position: BinlogPosition::default(),
@@ -136,6 +138,7 @@ impl Runner {
         };
         let mut log = Transactions::new(start, tables.for_log());
         log.resume(offset.position, offset.event_time);
+        log.windows.fault = fault;
         Self {
             identity: Identity::draw(&config),
             windows: WindowWork::new(&config),
@@ -296,10 +299,11 @@ impl Runner {
             event_time: self.log.event_time().unwrap_or(0),
             seq: self.log.seq(),
         };
+        let has_passed_known = self.log.has_passed_known();
         let barrier = SourceBarrier {
             epoch,
             offset: offset.encode(),
-            state: self.tables.state(&self.log.tables).encode(),
+            state: self.tables.state(&self.log.tables, has_passed_known).encode(),
             change_seq: ChangeSeq(self.log.seq()),
         };
         events.send(SourceEvent::Barrier(barrier)).await?;

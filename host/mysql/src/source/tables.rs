@@ -20,6 +20,8 @@ pub(super) struct TableWalk {
     pub(super) rows_read: u64,
     pub(super) chunks: u64,
     rows_estimate: Option<u64>,
+    /// It was looked at when this run began.
+    is_new: bool,
     /// Row changes handed on by earlier runs.
     changes_before: u64,
 }
@@ -59,6 +61,7 @@ impl Tables {
             rows_read: 0,
             chunks: 0,
             rows_estimate: found.rows_estimate,
+            is_new: true,
             changes_before: 0,
         });
         Self { walks: walks.collect() }
@@ -81,6 +84,7 @@ impl Tables {
                 rows_read: table.rows_read,
                 chunks: table.chunks,
                 rows_estimate: None,
+                is_new: false,
                 changes_before: table.changes,
             });
         }
@@ -106,7 +110,7 @@ impl Tables {
     pub(super) fn for_log(&self) -> LogTables {
         let mut tables = LogTables::default();
         for table in &self.walks {
-            tables.add(Arc::clone(&table.layout), table.walk != Walk::Mute);
+            tables.add(Arc::clone(&table.layout), table.walk != Walk::Mute, table.is_new);
         }
         tables
     }
@@ -128,8 +132,9 @@ impl Tables {
         first.chain(then).map(job).collect()
     }
 
-    /// What a checkpoint keeps.
-    pub(super) fn state(&self, log: &LogTables) -> State {
+    /// What a checkpoint keeps. A table whose earlier changes may still be to come is not kept: the next run will look
+    /// at it again.
+    pub(super) fn state(&self, log: &LogTables, has_passed_known: bool) -> State {
         let table = |(place, table): (usize, &TableWalk)| TableState {
             schema: table.layout.schema.as_ref().clone(),
             key_index: table.layout.key_index.clone(),
@@ -138,7 +143,8 @@ impl Tables {
             chunks: table.chunks,
             changes: table.changes_before + log.get(place).changes,
         };
-        State { tables: self.walks.iter().enumerate().map(table).collect() }
+        let kept = self.walks.iter().enumerate().filter(|(_, table)| has_passed_known || !table.is_new);
+        State { tables: kept.map(table).collect() }
     }
 
     /// What people see.

@@ -197,7 +197,7 @@ impl Runner {
         self.merge_passed(events).await?;
         let lag = self.log.event_time().map_or(0, |time| self.clock.now_micros().saturating_sub(time));
         let lag = Duration::from_micros(u64::try_from(lag).unwrap_or(0));
-        if self.windows.may_arm(&self.log, lag, self.caught_up) {
+        if self.windows.may_arm(&self.log, lag, self.caught_up) && self.log.has_passed_known() {
             self.windows.arm(&mut self.log, &mut self.tables, self.server);
         }
         Ok(())

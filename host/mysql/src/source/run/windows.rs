@@ -16,7 +16,7 @@ use super::super::tables::Tables;
 use crate::binlog::Transactions;
 use crate::column::TableLayout;
 use crate::gtid::ServerUuid;
-use crate::snapshot::{Armed, Chunk, PassedChunk, ReaderSetup, Request, run_reader};
+use crate::snapshot::{Armed, Chunk, Fault, PassedChunk, ReaderSetup, Request, run_reader};
 
 /// Windows that are open at once: one whose chunk waits for the stream, one whose chunk is being read.
 const OPEN_MAX: usize = 2;
@@ -138,11 +138,12 @@ impl WindowWork {
         tables.get_mut(table).begin();
         log.tables.set_emits(table);
         // Nobody takes the answer only if the reader was ended, and then all its windows are closed.
+        let waits = log.windows.fault != Fault::NoWait;
         let _ = reply.send(Armed {
             number: log.windows.arm(table),
             server,
             options: Arc::clone(options),
-            executed: log.executed().to_string(),
+            executed: if waits { log.executed().to_string() } else { String::new() },
         });
     }
 

@@ -1,0 +1,148 @@
+//! Statements in the log: which begin and end transactions, which are of no concern, which cannot be carried.
+
+use cdchost_connector::{ConnectorError, StopClass, Verdict};
+use cdchost_model::TableId;
+use cdchost_mysql_wire::binlog::{EventHeader, QueryEvent};
+
+use super::refusals::{ANEW_INSTRUCTION, decode};
+use super::{Seen, Transactions};
+use crate::binlog::tables::place;
+use crate::ddl::{Captured, Judgement, Quoting, Statement, judge};
+
+const SQL_MODE_ANSI_QUOTES: u64 = 1 << 2;
+const SQL_MODE_NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
+/// How the first statement ends in the log of a CREATE TABLE … SELECT of 8.0.21 and later: its rows follow.
+const ROWS_FOLLOW: &str = "START TRANSACTION";
+
+/// What a statement does to the open transaction.
+enum Effect {
+    /// More of it follows.
+    Begins,
+    /// It ends.
+    Ends,
+    /// It ends if nothing has begun it: a statement alone is a transaction of its own.
+    EndsIfAlone,
+}
+
+impl Transactions {
+    /// Takes a statement that is not the usual BEGIN.
+    pub(super) fn query(&mut self, query: &QueryEvent<'_>, header: &EventHeader) -> Result<Seen, ConnectorError> {
+        let Some(current) = &self.current else {
+            return Err(self.malformed("a statement outside of any transaction"));
+        };
+        let (has_begun, is_known) = (current.has_begun, current.is_known);
+        let text = decode(query.text);
+        let database = String::from_utf8_lossy(query.database);
+        let mode = query.status().unwrap_or_default().sql_mode.unwrap_or(0);
+        let quoting = Quoting {
+            ansi: mode & SQL_MODE_ANSI_QUOTES != 0,
+            plain_backslash: mode & SQL_MODE_NO_BACKSLASH_ESCAPES != 0,
+        };
+        let statement = Statement { text: &text, database: &database, quoting };
+        let effect = self.obey(&statement, is_known)?;
+        let ends = match effect {
+            Effect::Ends => true,
+            Effect::Begins => false,
+            Effect::EndsIfAlone => !has_begun && !text.ends_with(ROWS_FOLLOW),
+        };
+        if ends {
+            self.moved(header);
+            return self.end();
+        }
+        if let Some(current) = &mut self.current {
+            current.has_begun = true;
+        }
+        Ok(Seen::Event)
+    }
+
+    /// Judges a statement. A transaction that was handed on before is only followed to its end.
+    fn obey(&mut self, statement: &Statement<'_>, is_known: bool) -> Result<Effect, ConnectorError> {
+        match self.judge(statement) {
+            Judgement::Begin | Judgement::XaStart => return Ok(Effect::Begins),
+            Judgement::Commit => return Ok(Effect::Ends),
+            Judgement::Rollback if self.tables.is_touched() => {
+                let what = "a transaction that changed captured tables was rolled back in the log";
+                return Err(self.refused("mysql-rollback", what, ANEW_INSTRUCTION));
+            }
+            Judgement::Rollback => return Ok(Effect::Ends),
+            _ if is_known => {}
+            Judgement::Pass => {}
+            Judgement::Ignore(reason) => self.ignore(reason, statement),
+            Judgement::Change { database, table } => {
+                if !self.is_known_change(&database, &table) {
+                    return Err(self.changed(statement, &database, &table));
+                }
+                self.ignore("known-already", statement);
+            }
+            Judgement::RowsByStatement { database, table } => {
+                let what =
+                    format!("the log holds a statement in place of the rows that it changed in {database}.{table}");
+                let instruction = "SET GLOBAL binlog_format = 'ROW', see that no session sets another one, and start the \
+                                   pipeline anew with an empty checkpoint store";
+                return Err(self.refused("mysql-statement-format", &what, instruction));
+            }
+            Judgement::NewTable { database, table } => self.new_table(statement, &database, &table)?,
+        }
+        Ok(Effect::EndsIfAlone)
+    }
+
+    /// Whether a table was looked at after the open transaction.
+    fn is_known_change(&self, database: &str, table: &str) -> bool {
+        let place = self.find(database, table);
+        let is_new = place.is_some_and(|place| self.tables.is_new(place));
+        is_new && self.current.as_ref().is_some_and(|current| self.start.known.has(current.uuid, current.number))
+    }
+
+    /// Whether all transactions were handed on that the tables were looked at after.
+    pub(crate) fn has_passed_known(&mut self) -> bool {
+        if !self.has_passed_known {
+            self.has_passed_known = self.executed.contains(&self.start.known);
+        }
+        self.has_passed_known
+    }
+
+    /// Place of a table as a statement names it.
+    fn find(&self, database: &str, table: &str) -> Option<usize> {
+        if self.start.lower_case_names {
+            self.tables.find(database.to_lowercase().as_bytes(), table.to_lowercase().as_bytes())
+        } else {
+            self.tables.find(database.as_bytes(), table.as_bytes())
+        }
+    }
+
+    fn judge(&self, statement: &Statement<'_>) -> Judgement {
+        let lookup = |database: &str, table: &str| match self.find(database, table) {
+            Some(place) => Captured::Yes { by_primary_key: self.tables.layout(place).has_primary_key() },
+            None if self.start.patterns.matches(database, table) => Captured::Matched,
+            None => Captured::No,
+        };
+        let any_captured_in = |database: &str| {
+            let layout = if self.start.lower_case_names {
+                self.tables.any_in(&database.to_lowercase())
+            } else {
+                self.tables.any_in(database)
+            };
+            layout.map(|layout| (layout.schema.table.database.clone(), layout.schema.table.table.clone()))
+        };
+        judge(statement, &lookup, &any_captured_in)
+    }
+
+    fn ignore(&mut self, reason: &'static str, statement: &Statement<'_>) {
+        *self.ignored.entry(reason).or_default() += 1;
+        tracing::info!(reason, statement = statement.shown(), position = %self.position, "statement ignored");
+    }
+
+    /// A table came to be that the patterns match. What was there when the schemas were read is known; for others the
+    /// tables are looked for again.
+    fn new_table(&mut self, statement: &Statement<'_>, database: &str, table: &str) -> Result<(), ConnectorError> {
+        let Some(current) = &self.current else { return Ok(()) };
+        if self.start.known.has(current.uuid, current.number) {
+            self.ignore("table-gone-since", statement);
+            return Ok(());
+        }
+        let message = format!("table {database}.{table} was created{}; it is looked at now", place(&current.facts));
+        Err(ConnectorError::new(Verdict::Restart, StopClass::Schema, "mysql-table-created", message)
+            .with_table(TableId::new(database, table))
+            .with_instruction("nothing, if the pipeline goes on by itself; else start it again"))
+    }
+}

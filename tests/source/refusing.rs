@@ -1,0 +1,217 @@
+//! What the source refuses, and with which words.
+
+use anyhow::Result;
+use cdchost_config::{MysqlConfig, Secret};
+use cdchost_connector::{ConnectorError, SourceEnd, StopClass, Verdict};
+
+use super::collector::start;
+use super::{config, config_of, database, server};
+
+/// What opening says.
+async fn refused(config: &MysqlConfig) -> ConnectorError {
+    match start(config, SourceEnd::Never, None).await {
+        Ok(_) => panic!("it was not refused"),
+        Err(error) => error,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_that_cannot_be_carried_are_named_all_at_once() -> Result<()> {
+    let name = "refuse_tables";
+    database(
+        name,
+        &[
+            "CREATE TABLE keyless (a INT)",
+            "CREATE TABLE geo (id INT PRIMARY KEY, g POINT, b BIT(3))",
+            "CREATE TABLE latin (id INT PRIMARY KEY, v VARCHAR(5) CHARACTER SET latin1)",
+            "CREATE TABLE labels (id ENUM('a') PRIMARY KEY)",
+            "CREATE TABLE fine (id INT PRIMARY KEY)",
+            "CREATE TABLE uniq (a INT NOT NULL, b INT, UNIQUE (b), UNIQUE k (a))",
+        ],
+    )
+    .await?;
+    let error = refused(&config(name)).await;
+    assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::Config));
+    for part in [
+        "column `g` of table refuse_tables.geo is of type point",
+        "column `b` of table refuse_tables.geo is of type bit(3)",
+        "table refuse_tables.keyless has neither",
+        "column `v` of table refuse_tables.latin has character set latin1",
+        "the key of table refuse_tables.labels has column `id`",
+    ] {
+        assert!(error.message.contains(part), "{part}: {}", error.message);
+    }
+    assert_eq!(error.message.lines().count(), 5, "{}", error.message);
+    let mut rest = config(name);
+    rest.tables.push(format!("!{name}.(keyless|geo|latin|labels)"));
+    let target = start(&rest, SourceEnd::Snapshot, None).await?.to_the_end().await?;
+    assert_eq!(target.batches, 0);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn missing_rights_are_named() -> Result<()> {
+    let name = "refuse_rights";
+    database(name, &["CREATE TABLE t (id INT PRIMARY KEY)"]).await?;
+    server()
+        .run(&[
+            "DROP USER IF EXISTS poor",
+            "CREATE USER poor IDENTIFIED WITH mysql_native_password BY 'x'",
+            "GRANT INSERT ON refuse_rights.* TO poor",
+        ])
+        .await?;
+    let poor = MysqlConfig { username: "poor".into(), password: Secret::new("x"), ..config(name) };
+    let error = refused(&poor).await;
+    assert_eq!(error.class, StopClass::Config);
+    for part in ["REPLICATION CLIENT", "REPLICATION SLAVE"] {
+        assert!(error.message.contains(part) && error.instruction.contains("GRANT"), "{error:?}");
+    }
+    assert!(error.message.contains("refuse_rights.t"), "{error:?}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_are_not_there_and_accounts_that_are_wrong() -> Result<()> {
+    let gone = config_of("127.0.0.1:1", "x");
+    let error = refused(&gone).await;
+    assert_eq!((error.verdict, error.class), (Verdict::Restart, StopClass::Source), "{error:?}");
+    let wrong = MysqlConfig { password: Secret::new("s3cret-canary"), ..config("x") };
+    let error = refused(&wrong).await;
+    assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::Config), "{error:?}");
+    assert!(!format!("{error:?}").contains("s3cret-canary"));
+    let none = config("refuse_no_such_database");
+    let error = refused(&none).await;
+    assert!(error.message.contains("refuse_no_such_database"), "{error:?}");
+    Ok(())
+}
+
+/// Runs statements behind a finished snapshot; gives the error they lead to.
+async fn stopped_by(name: &str, statements: &[&str]) -> Result<ConnectorError> {
+    database(
+        name,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20))",
+            "CREATE TABLE other (id INT PRIMARY KEY)",
+            "INSERT INTO t VALUES (1,'a')",
+        ],
+    )
+    .await?;
+    let mut running = start(&config(name), SourceEnd::Never, None).await?;
+    running.until_done(name).await?;
+    let enter = format!("USE {name}");
+    let mut all = vec![enter.as_str()];
+    all.extend(statements);
+    server().run(&all).await?;
+    running.to_its_error().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changed_tables_stop_the_run() -> Result<()> {
+    let rows: [(&str, &[&str]); 6] = [
+        ("refuse_alter", &["ALTER TABLE t ADD c INT DEFAULT 4711"]),
+        ("refuse_truncate", &["TRUNCATE t"]),
+        ("refuse_drop", &["DROP TABLE t"]),
+        ("refuse_rename", &["RENAME TABLE t TO x"]),
+        ("refuse_database", &["DROP DATABASE refuse_database"]),
+        ("refuse_key", &["ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v, id)"]),
+    ];
+    for (name, statements) in rows {
+        let error = stopped_by(name, statements).await?;
+        assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::Schema), "{error:?}");
+        let table = error.table.clone().expect("the table is named");
+        assert_eq!(table.database, name);
+        assert!(error.message.contains("binlog.") && !error.message.contains("4711"), "{}", error.message);
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_that_the_log_does_not_hold_stop_the_run() -> Result<()> {
+    let error =
+        stopped_by("refuse_statement", &["SET SESSION binlog_format = 'STATEMENT'", "UPDATE t SET v = 'x'"]).await?;
+    assert_eq!(error.code, "mysql-statement-format", "{error:?}");
+    let error =
+        stopped_by("refuse_image", &["SET SESSION binlog_row_image = 'MINIMAL'", "UPDATE t SET v = 'x'"]).await?;
+    assert_eq!(error.code, "mysql-row-image", "{error:?}");
+    let error = stopped_by(
+        "refuse_xa",
+        &["XA START 'x'", "UPDATE t SET v = 'x'", "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'"],
+    )
+    .await?;
+    assert_eq!(error.code, "mysql-xa", "{error:?}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn zero_dates_are_named_in_both_phases() -> Result<()> {
+    let zero = [
+        "SET SESSION sql_mode = ''",
+        "CREATE TABLE z (id INT PRIMARY KEY, d DATE NOT NULL)",
+        "INSERT INTO z VALUES (1, '2024-00-10')",
+    ];
+    database("refuse_zero", &zero).await?;
+    let running = start(&config("refuse_zero"), SourceEnd::Never, None).await?;
+    let error = running.to_its_error().await?;
+    assert_eq!((error.class, error.code.as_str()), (StopClass::Data, "mysql-zero-date"), "{error:?}");
+    assert!(error.message.contains("`d` of table refuse_zero.z"), "{error:?}");
+    database("refuse_zero_stream", &zero[..2]).await?;
+    let mut running = start(&config("refuse_zero_stream"), SourceEnd::Never, None).await?;
+    running.until_done("refuse_zero_stream").await?;
+    server().run(&["SET SESSION sql_mode = ''", "INSERT INTO refuse_zero_stream.z VALUES (1, 0)"]).await?;
+    let error = running.to_its_error().await?;
+    assert_eq!((error.class, error.code.as_str()), (StopClass::Data, "mysql-zero-date"), "{error:?}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_concerns_no_row_is_counted_and_passes() -> Result<()> {
+    let name = "refuse_nothing";
+    database(name, &["CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20))"]).await?;
+    database("refuse_elsewhere", &["CREATE TABLE x (id INT PRIMARY KEY)"]).await?;
+    let mut running = start(&config(name), SourceEnd::Never, None).await?;
+    running.until_done(name).await?;
+    server()
+        .run(&[
+            "USE refuse_nothing",
+            "ALTER TABLE t ADD INDEX i (v), COMMENT 'x'",
+            "DROP INDEX i ON t",
+            "ANALYZE TABLE t",
+            "ALTER TABLE refuse_elsewhere.x ADD c INT",
+            "DROP TABLE refuse_elsewhere.x",
+            "CREATE TEMPORARY TABLE tmp (a INT)",
+            "INSERT INTO t VALUES (1, 'a')",
+        ])
+        .await?;
+    running.until("the row", |taken| (taken.target.log.len() == 1).then_some(())).await?;
+    running.until_progress(|progress| progress.ignored.values().sum::<u64>() == 2).await?;
+    running.kill().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_purged_log_is_a_gap() -> Result<()> {
+    let own = cdchost_tests::server::Server::start()?;
+    own.run(&["CREATE DATABASE gap", "CREATE TABLE gap.t (id INT PRIMARY KEY)"]).await?;
+    let config = config_of(&own.address(), "gap");
+    let mut running = start(&config, SourceEnd::Never, None).await?;
+    running.until_done("gap").await?;
+    let cut = running.cut().await?;
+    running.kill().await;
+    own.run(&[
+        "INSERT INTO gap.t VALUES (1)",
+        "FLUSH BINARY LOGS",
+        "INSERT INTO gap.t VALUES (2)",
+        "FLUSH BINARY LOGS",
+    ])
+    .await?;
+    own.run(&["PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY"]).await?;
+    let error = start(&config, SourceEnd::Never, Some(&cut)).await?.to_its_error().await?;
+    assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::SourceGap), "{error:?}");
+    // A new server with the same address has none of ours.
+    own.run(&["RESET MASTER"]).await?;
+    let short = MysqlConfig { reconnect_timeout: std::time::Duration::from_millis(300), ..config };
+    let error = start(&short, SourceEnd::Never, Some(&cut)).await?.to_its_error().await?;
+    assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::SourceGap), "{error:?}");
+    assert_eq!(error.code, "mysql-lost-transactions");
+    Ok(())
+}
