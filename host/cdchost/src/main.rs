@@ -20,6 +20,8 @@ use crate::cli::{Cli, Command};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    #[cfg(feature = "failpoints")]
+    cdchost_pipeline::arm_failpoints();
     match Cli::parse().command {
         Command::Run(arguments) => commands::run::run(arguments),
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cdchost_checkpoint::Chain;
 use cdchost_config::CheckpointConfig;
-use cdchost_connector::{Clock, ConnectorError, SourceCommand, StopClass};
+use cdchost_connector::{Clock, ConnectorError, SourceCommand, SourceConnector, StopClass};
 use cdchost_model::Epoch;
 use tokio::sync::{mpsc, watch};
 
@@ -65,6 +65,8 @@ pub(crate) struct Checkpointer {
     pub(crate) clock: Arc<dyn Clock>,
     /// The configuration as JSON, for the records.
     pub(crate) shown_config: String,
+    /// Puts offsets in words for the log.
+    pub(crate) source: Arc<dyn SourceConnector>,
     pub(crate) commands: mpsc::Sender<SourceCommand>,
     pub(crate) reports: mpsc::Receiver<Report>,
     pub(crate) stop: watch::Receiver<bool>,

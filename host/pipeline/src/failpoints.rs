@@ -50,6 +50,13 @@ pub const FAILPOINTS: [&str; 14] = [
     RECOVERED,
 ];
 
+/// Takes the faults that `FAILPOINTS` asks for, for the rest of the process. To be called once, before anything runs.
+#[cfg(feature = "failpoints")]
+pub fn arm_failpoints() {
+    // The scenario clears its faults when it is dropped; these stay.
+    std::mem::forget(fail::FailScenario::setup());
+}
+
 /// Passes a failpoint.
 #[cfg(feature = "failpoints")]
 pub(crate) fn hit(name: &str) {

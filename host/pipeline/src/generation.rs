@@ -232,6 +232,7 @@ fn checkpointer(
         config: setup.checkpoint.clone(),
         clock: Arc::clone(&setup.clock),
         shown_config: setup.config.clone(),
+        source: Arc::clone(&setup.source),
         commands,
         reports,
         stop: around.stop.clone(),

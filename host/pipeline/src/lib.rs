@@ -18,6 +18,8 @@ mod supervisor;
 mod tasks;
 
 pub use failpoints::FAILPOINTS;
+#[cfg(feature = "failpoints")]
+pub use failpoints::arm_failpoints;
 pub use handle::{Pipeline, PipelineControl, PipelineHandle};
 pub use metrics::PipelineMetrics;
 pub use setup::{PipelineSetup, SinkSetup};

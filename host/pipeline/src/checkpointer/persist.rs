@@ -25,6 +25,7 @@ impl Checkpointer {
         let Gathered { cut, source, tables, sinks, content } = gathered;
         let (created_micros, config) = (self.clock.now_micros(), self.shown_config.clone());
         let began = self.clock.elapsed();
+        let position = self.source.describe(&cut.offset);
         failpoints::hit(failpoints::BEFORE_PERSIST);
         let durable =
             self.store(PreparedEpoch { cut, source, tables, sinks, created_micros, config }, deadline).await?;
@@ -32,7 +33,7 @@ impl Checkpointer {
         self.metrics.store_seconds.observe(self.clock.elapsed().saturating_sub(began).as_secs_f64());
         self.metrics.epochs_stored.inc();
         self.metrics.epoch_durable.set(i64::try_from(epoch.0).unwrap_or(i64::MAX));
-        tracing::info!(event = "record-stored", epoch = epoch.0, slot = durable.slot().0);
+        tracing::info!(event = "record-stored", epoch = epoch.0, slot = durable.slot().0, position);
         failpoints::hit(failpoints::AFTER_PERSIST);
         self.status.send_modify(|status| status.durable = Some(epoch));
         self.last = Some(content);
