@@ -8,6 +8,9 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.time.LocalDate;
+import java.time.format.DateTimeFormatter;
+import java.time.format.DateTimeFormatterBuilder;
+import java.time.temporal.ChronoField;
 import java.util.Collections;
 import java.util.HexFormat;
 import java.util.List;
@@ -25,6 +28,11 @@ import org.apache.paimon.types.DataType;
 import org.apache.paimon.types.RowType;
 
 public final class PaimonReader {
+    private static final DateTimeFormatter MOMENT = new DateTimeFormatterBuilder()
+            .appendPattern("uuuu-MM-dd'T'HH:mm:ss")
+            .appendFraction(ChronoField.NANO_OF_SECOND, 0, 9, true)
+            .toFormatter();
+
     private final PrintStream out;
 
     private PaimonReader(PrintStream out) {
@@ -99,7 +107,7 @@ public final class PaimonReader {
                 return quoted(LocalDate.ofEpochDay((Integer) value).toString());
             case TIMESTAMP_WITHOUT_TIME_ZONE:
             case TIMESTAMP_WITH_LOCAL_TIME_ZONE:
-                return quoted(((Timestamp) value).toLocalDateTime().toString());
+                return quoted(MOMENT.format(((Timestamp) value).toLocalDateTime()));
             case BINARY:
             case VARBINARY:
                 return quoted(HexFormat.of().formatHex((byte[]) value));

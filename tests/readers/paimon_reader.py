@@ -21,7 +21,8 @@ def plain(value):
     if isinstance(value, datetime.datetime):
         if value.tzinfo is not None:
             value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
-        return value.isoformat()
+        text = value.isoformat()
+        return text.rstrip("0").rstrip(".") if "." in text else text
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     if isinstance(value, (bytes, bytearray)):

@@ -58,8 +58,8 @@ pub async fn run(options: &CrashOptions, say: fn(&str)) -> Result<Tally> {
         number += 1;
         let left = options.rounds - tally.rounds;
         let mut campaign = Campaign::open(&server, &statements, number, random.random()).await?;
-        for _ in 0..left.min(CAMPAIGN_ROUNDS) {
-            let round = campaign.round(aims.next(&mut random), &mut random)?;
+        for place in 0..left.min(CAMPAIGN_ROUNDS) {
+            let round = campaign.round(aims.next(place, &mut random), &mut random)?;
             tally.count(&round);
             say(&format!("round {}: {round}", tally.rounds));
         }

@@ -44,9 +44,14 @@ pub async fn run(options: &DemoOptions, say: fn(&str)) -> Result<Verdict> {
     let temporary = Folder::new("demo")?;
     let folder = options.folder.as_deref().unwrap_or(temporary.path());
     ensure!(!folder.join("pipeline.toml").exists(), "{} has been used: name another folder", folder.display());
-    let mut pipeline = Pipeline::new(folder, &PipelineSpec::into_lake(&server.address(), DATABASE))?;
+    let spec = PipelineSpec {
+        interval: "200ms".to_owned(),
+        chunk_rows: 1_000,
+        ..PipelineSpec::into_lake(&server.address(), DATABASE)
+    };
+    let mut pipeline = Pipeline::new(folder, &spec)?;
     let program = project::program()?;
-    let customers = Customers::enter(&server, &shop, 1, 1, PAUSE).await?;
+    let mut customers = Customers::enter(&server, &shop, 1, 1, PAUSE).await?;
     say(&format!("customers are changing the shop; `cdchost run {}`", pipeline.file().display()));
     through_a_kill(&mut pipeline, program, say).await?;
     customers.leave().await?;
@@ -65,7 +70,7 @@ async fn through_a_kill(pipeline: &mut Pipeline, program: &Path, say: fn(&str)) 
     pipeline.start_in_sight(program, &[])?;
     let status = pipeline.wait_until("part of the tables is in the lake", LIMIT, |s| {
         let committed = s["epoch"]["committed"].as_u64().is_some();
-        committed && (rows_read(s) > u64::from(ORDERS) || s["phase"] == "streaming")
+        committed && (rows_read(s) > 0 || s["phase"] == "streaming")
     })?;
     pipeline.kill()?;
     say(&format!("kill -9 after {} rows, in phase {}; starting again", rows_read(&status), status["phase"]));
@@ -93,7 +98,7 @@ async fn until_told(
     let told = tokio::signal::ctrl_c();
     tokio::pin!(told);
     for visit in 2.. {
-        let customers = Customers::enter(server, shop, visit, u64::from(visit), PAUSE).await?;
+        let mut customers = Customers::enter(server, shop, visit, u64::from(visit), PAUSE).await?;
         let ends = tokio::select! {
             _ = &mut told => true,
             () = wait::pass(LIVE * 3) => false,

@@ -178,8 +178,13 @@ impl Pipeline {
         lines[lines.len().saturating_sub(20)..].join("\n")
     }
 
+    /// Its checkpoint store and all else that it needs to go on.
+    pub fn state(&self) -> PathBuf {
+        self.folder.join("state")
+    }
+
     fn socket(&self) -> PathBuf {
-        self.folder.join("state/control.sock")
+        self.state().join("control.sock")
     }
 }
 

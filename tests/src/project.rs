@@ -6,9 +6,17 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The repository's top folder.
+/// The repository's top folder, found when asked for: clones share compiled files, so a path that the compiler wrote
+/// down may be another clone's.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this package lies in a folder of the repository")
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+        let starts = [package, std::env::current_exe().ok(), std::env::current_dir().ok()];
+        let is_top = |folder: &&Path| folder.join("wit").is_dir() && folder.join("host/ARCHITECTURE.md").is_file();
+        let found = starts.iter().flatten().find_map(|start| start.ancestors().find(is_top));
+        found.expect("cargo, the program's place or the current folder lead into the repository").to_owned()
+    })
 }
 
 /// The folder that `--plugins` is given: each component at `NAME/NAME.wasm`.
@@ -42,7 +50,8 @@ fn find_program() -> Result<PathBuf> {
     }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--quiet", "--package", "cdchost", "--features=failpoints"])
+        // As `cargo xtask` does, so that nothing is compiled twice.
+        .args(["build", "--quiet", "--workspace", "--features", "cdchost/failpoints", "--bin", "cdchost"])
         .current_dir(root())
         .stdin(Stdio::null())
         .status()

@@ -128,9 +128,9 @@ impl Customers {
     }
 
     /// Sends them home; gives all that they did.
-    pub async fn leave(self) -> Result<Vec<Done>> {
+    pub async fn leave(&mut self) -> Result<Vec<Done>> {
         self.stop.store(true, Ordering::Relaxed);
-        self.task.await.context("the customers panicked")??;
+        (&mut self.task).await.context("the customers panicked")??;
         Ok(std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 }
@@ -291,7 +291,7 @@ mod tests {
         for table in &tables {
             first.push(origin::rows(&mut connection, table).await.unwrap());
         }
-        let customers = Customers::enter(&server, &shop, 1, 7, Duration::ZERO).await.unwrap();
+        let mut customers = Customers::enter(&server, &shop, 1, 7, Duration::ZERO).await.unwrap();
         wait::pass(Duration::from_secs(1)).await;
         let done = customers.leave().await.unwrap();
         assert!(done.len() > 50 && done.last().unwrap().rows > 100, "{} transactions", done.len());

@@ -4,13 +4,18 @@ use std::time::Duration;
 
 use rand::Rng;
 use rand::rngs::StdRng;
-use rand::seq::SliceRandom;
+use rand::seq::{IndexedRandom, SliceRandom};
+
+/// How long a failpoint holds the program.
+const HELD_MS: u64 = 40;
 
 /// The moment that a round waits for before it kills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Aim {
     /// Any moment.
     Any,
+    /// While tables are read.
+    Snapshot,
     /// While writers make their work durable.
     Prepare,
     /// While the record is written.
@@ -26,6 +31,7 @@ impl Aim {
     pub(crate) fn event(self) -> Option<&'static str> {
         match self {
             Self::Any => None,
+            Self::Snapshot => Some("chunk-merged"),
             Self::Prepare => Some("prepare-started"),
             Self::Record => Some("prepared"),
             Self::Commit => Some("record-stored"),
@@ -33,30 +39,42 @@ impl Aim {
         }
     }
 
-    /// Failpoints that hold the program there for a while: these moments are too short to be hit by chance.
-    pub(crate) fn failpoints(self) -> &'static str {
-        match self {
-            Self::Any => "",
-            Self::Prepare => "checkpoint::prepare=sleep(40)",
-            Self::Record => "checkpoint::before-store=sleep(40)",
-            Self::Commit => "checkpoint::after-store=sleep(40)",
-            Self::Recovery => "recovery::settle=sleep(60)",
-        }
+    /// A failpoint that holds the program there for a while: these moments are too short to be hit by chance.
+    pub(crate) fn failpoint(self, random: &mut StdRng) -> String {
+        let places: &[&str] = match self {
+            Self::Any | Self::Snapshot => return String::new(),
+            Self::Prepare => &["checkpoint-after-barrier", "checkpoint-prepared"],
+            Self::Record => &["checkpoint-before-persist"],
+            Self::Commit => &["checkpoint-after-persist", "commit-before", "commit-before-note"],
+            Self::Recovery => {
+                &["recovery-before-claim", "recovery-before-recover", "recovery-after-recover", "recovery-before-note"]
+            }
+        };
+        places.choose(random).map(|place| format!("{place}=sleep({HELD_MS})")).unwrap_or_default()
     }
 
     /// How long to wait, once there, before the kill.
     pub(crate) fn delay(self, random: &mut StdRng) -> Duration {
-        let most = if self == Self::Any { 1_200 } else { 35 };
+        let most = match self {
+            Self::Any => 1_200,
+            Self::Snapshot => 150,
+            _ => HELD_MS + 10,
+        };
         Duration::from_millis(random.random_range(0..most))
     }
 }
 
-/// Aims without end: half of them any moment, the others in turn, in an order drawn anew for each eight.
+/// Aims without end: half of them any moment, the others in turn, in an order drawn anew for each eight. A campaign's
+/// first two rounds are aimed at its tables' reading, which is over soon.
 #[derive(Debug, Default)]
 pub(crate) struct Aims(Vec<Aim>);
 
 impl Aims {
-    pub(crate) fn next(&mut self, random: &mut StdRng) -> Aim {
+    /// The aim of a campaign's next round; `round` begins with 0.
+    pub(crate) fn next(&mut self, round: u32, random: &mut StdRng) -> Aim {
+        if round < 2 {
+            return Aim::Snapshot;
+        }
         if self.0.is_empty() {
             self.0 =
                 vec![Aim::Any, Aim::Any, Aim::Any, Aim::Any, Aim::Prepare, Aim::Record, Aim::Commit, Aim::Recovery];

@@ -21,8 +21,8 @@ use crate::verdict::{self, Verdict};
 use crate::wait;
 use crate::watchdog::Folder;
 
-/// Gives 10,500 rows in four tables.
-const ORDERS: u32 = 3_000;
+/// Gives 35,000 rows in four tables.
+const ORDERS: u32 = 10_000;
 const CHUNK_ROWS: u32 = 60;
 const INTERVAL: &str = "100ms";
 /// Between two transactions of the customers.
@@ -42,9 +42,7 @@ pub(crate) struct Campaign<'a> {
     journal: Journal,
     statements: Statements,
     audit: Audit,
-    snapshot_done: bool,
-    /// When the newest epoch that any run committed began to be prepared.
-    covered: Option<Instant>,
+    trace: Trace,
     _folder: Folder,
 }
 
@@ -69,28 +67,27 @@ impl<'a> Campaign<'a> {
             journal,
             statements: Statements::new(statements)?,
             audit: Audit::default(),
-            snapshot_done: false,
-            covered: None,
+            trace: Trace::default(),
             _folder: folder,
         })
     }
 
     /// Starts the program, waits for the aim, kills.
     pub(crate) fn round(&mut self, aim: Aim, random: &mut StdRng) -> Result<Round> {
-        let mut trace = Trace::new(self.snapshot_done);
+        self.trace = self.trace.next();
         let mut events = Vec::new();
         let start = Instant::now();
-        self.pipeline.start(&self.program, &[], &[("FAILPOINTS", aim.failpoints())])?;
+        self.pipeline.start(&self.program, &[], &[("FAILPOINTS", &aim.failpoint(random))])?;
         if let Some(name) = aim.event() {
             // A round that does not get there is killed where it is, and counted there.
             let _ = wait::until(name, AIM_LIMIT, || {
-                let seen = self.look(&mut trace, &mut events)?;
+                let seen = self.look(&mut events)?;
                 Ok(events[seen..].iter().any(|event: &Event| event.name == name).then_some(()))
             });
         }
         let end = Instant::now() + aim.delay(random);
         wait::until("the moment has come", LIMIT, || {
-            self.look(&mut trace, &mut events)?;
+            self.look(&mut events)?;
             Ok((Instant::now() >= end).then_some(()))
         })?;
         if let Some(status) = self.pipeline.ended()? {
@@ -98,32 +95,36 @@ impl<'a> Campaign<'a> {
             anyhow::bail!("the program ended by itself with {status}:\n{lines}");
         }
         self.pipeline.kill()?;
-        self.look(&mut trace, &mut events)?;
-        let reads = self.statements.run(&self.shop.database)?;
-        self.audit.take(&events, &reads);
-        Ok(self.judge(&trace, start))
+        self.look(&mut events)?;
+        self.audit(&events)?;
+        Ok(self.judge(start))
     }
 
     /// Takes the events written since the last look; says where in `events` they begin.
-    fn look(&mut self, trace: &mut Trace, events: &mut Vec<Event>) -> Result<usize> {
+    fn look(&mut self, events: &mut Vec<Event>) -> Result<usize> {
         let (now, before) = (Instant::now(), events.len());
         for event in self.journal.read()? {
-            trace.take(&event, now);
+            self.trace.take(&event, now);
             events.push(event);
         }
         Ok(before)
     }
 
-    fn judge(&mut self, trace: &Trace, start: Instant) -> Round {
+    /// Holds what the run asked the server for against what was durable before it, and learns what is durable now.
+    fn audit(&mut self, events: &[Event]) -> Result<()> {
+        let reads = self.statements.run(&self.shop.database)?;
+        self.audit.take(events, &reads);
+        Ok(())
+    }
+
+    fn judge(&self, start: Instant) -> Round {
         let now = Instant::now();
-        self.snapshot_done = trace.snapshot_done();
-        self.covered = trace.covered.or(self.covered);
         let changed = self.customers.rows_before(now);
-        let covered = self.customers.rows_before(self.covered.unwrap_or(self.opened));
+        let covered = self.customers.rows_before(self.trace.covered.unwrap_or(self.opened));
         Round {
-            phase: trace.phase(),
-            committed: trace.committed,
-            in_flight: changed - covered + trace.chunks_open * u64::from(CHUNK_ROWS),
+            phase: self.trace.phase(),
+            committed: self.trace.committed,
+            in_flight: changed - covered + self.trace.chunks_open * u64::from(CHUNK_ROWS),
             lived_ms: (now - start).as_millis(),
         }
     }
@@ -132,16 +133,12 @@ impl<'a> Campaign<'a> {
     /// and counts it as a difference if the damage is not found.
     pub(crate) async fn close(mut self, reader: &mut LakeReader, plant: bool) -> Result<Verdict> {
         self.customers.leave().await?;
+        self.journal.read()?;
         self.pipeline.start(&self.program, &[], &[])?;
         self.pipeline.wait_until_caught_up(LIMIT)?;
         self.pipeline.checkpoint(LIMIT)?;
-        let (mut trace, mut events) = (Trace::new(self.snapshot_done), Vec::new());
-        for event in self.journal.read()? {
-            trace.take(&event, Instant::now());
-            events.push(event);
-        }
-        let reads = self.statements.run(&self.shop.database)?;
-        self.audit.take(&events, &reads);
+        let events = self.journal.read()?;
+        self.audit(&events)?;
         let database = &self.shop.database;
         let readers = std::slice::from_mut(reader);
         let mut verdict = verdict::compare(self.server, &self.pipeline, database, readers).await?;
@@ -162,6 +159,8 @@ struct Audit {
     durable: Option<Transactions>,
     /// For each table, conditions of the chunk queries whose rows are in a durable record.
     finished: BTreeMap<String, BTreeSet<String>>,
+    /// A run has stored a record.
+    stored: bool,
     findings: Vec<String>,
 }
 
@@ -175,6 +174,10 @@ impl Audit {
     fn check(&mut self, events: &[Event], reads: &Reads) {
         // An audit that sees nothing proves nothing.
         let follows = events.iter().any(|event| event.name == "prepare-started");
+        if self.stored && self.durable.is_none() {
+            self.findings.push("the program's log does not show which transactions a record goes on after".to_owned());
+        }
+        self.stored |= events.iter().any(|event| event.name == "record-stored");
         if follows && reads.starts.is_empty() {
             self.findings.push("the server's log shows no request for the log of changes".to_owned());
         }
@@ -211,8 +214,9 @@ impl Audit {
                 }
                 "record-stored" => {
                     finished = std::mem::replace(&mut before_last_record, merged.clone());
-                    let position = event.text("position").and_then(Transactions::parse);
-                    self.durable = position.or_else(|| self.durable.take());
+                    // `SET (FILE:BYTE)`
+                    let set = event.text("position").and_then(|position| position.split(" (").next());
+                    self.durable = set.and_then(Transactions::parse);
                 }
                 _ => {}
             }

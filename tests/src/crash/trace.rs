@@ -55,13 +55,14 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// A run that begins.
-    pub(crate) fn new(snapshot_done: bool) -> Self {
-        Self { snapshot_done, ..Self::default() }
-    }
-
-    pub(crate) fn snapshot_done(&self) -> bool {
-        self.snapshot_done
+    /// The run that follows this one.
+    pub(crate) fn next(&self) -> Self {
+        Self {
+            snapshot_done: self.snapshot_done,
+            covered: self.covered,
+            prepare_started: self.prepare_started.clone(),
+            ..Self::default()
+        }
     }
 
     /// Where a kill at this moment falls.
@@ -85,7 +86,9 @@ impl Trace {
                 self.committed += 1;
                 self.covered = self.prepare_started.get(&epoch).copied().or(self.covered);
                 self.chunks_open = 0;
-                Phase::Stream
+                // A recovery commits what the run before could not.
+                let in_recovery = self.phase == Some(Phase::Recovery);
+                if in_recovery { Phase::Recovery } else { Phase::Stream }
             }
             "recovery-done" => Phase::Stream,
             "chunk-merged" => {
@@ -123,10 +126,12 @@ mod tests {
         check(&[], Phase::Start);
         check(&["recovery-started"], Phase::Recovery);
         check(&["recovery-started", "recovery-done", "chunk-merged"], Phase::Snapshot);
+        check(&["recovery-started", "committed"], Phase::Recovery);
         check(&["recovery-done", "snapshot-done"], Phase::Stream);
         check(&["recovery-done", "prepare-started", "chunk-merged"], Phase::Prepare);
         check(&["recovery-done", "prepare-started", "prepared"], Phase::Record);
         check(&["recovery-done", "prepare-started", "prepared", "record-stored"], Phase::Commit);
         check(&["recovery-done", "record-stored", "commit-started", "committed"], Phase::Snapshot);
+        check(&["recovery-done", "snapshot-done", "chunk-merged"], Phase::Snapshot);
     }
 }

@@ -2,12 +2,19 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result, ensure};
 
-/// The repository's top folder.
+/// The repository's top folder, found when asked for: clones share compiled files, so a path that the compiler wrote
+/// down may be another clone's.
 pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("this package lies two folders below the top")
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+        let top = package.as_ref().and_then(|package| package.ancestors().nth(2));
+        top.expect("cargo runs this program, whose package lies two folders below the top").to_owned()
+    })
 }
 
 /// Cargo with these arguments, in the top folder, without standard input.
@@ -24,36 +31,39 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Builds the program under test; whoever is started afterwards with [`PROGRAM`] set to the answer uses it.
-pub(crate) fn program(features: &[&str]) -> Result<PathBuf> {
-    let features = format!("--features={}", features.join(","));
-    run(&["build", "--quiet", "--package", "cdchost", &features])?;
-    Ok(root().join(BUILT))
+/// Builds programs of the workspace; a program is put at `target/debug/NAME`.
+///
+/// The whole workspace is selected each time: cargo chooses features of shared crates by what is selected, and would
+/// compile the large ones anew for each choice. For the same reason failpoints are always compiled in; without the
+/// variable `FAILPOINTS` they do nothing.
+pub(crate) fn build(programs: &[&str]) -> Result<()> {
+    let mut args = vec!["build", "--quiet", "--workspace", "--features", FAILPOINTS];
+    args.extend(programs.iter().flat_map(|name| ["--bin", *name]));
+    run(&args)
 }
 
-/// Where cargo puts the program under test.
-pub(crate) const BUILT: &str = "target/debug/cdchost";
+/// Runs a program that was built, with these arguments; says whether it succeeded.
+pub(crate) fn start(program: &str, args: &[String]) -> Result<bool> {
+    let mut command = Command::new(root().join("target/debug").join(program));
+    // Arguments name files from where the user stands.
+    command.args(args).env(PROGRAM, root().join(BUILT));
+    Ok(command.status().with_context(|| format!("start {program}"))?.success())
+}
+
+/// Builds the benchmarks and the program as they are released, and runs the benchmarks.
+pub(crate) fn bench(args: &[String]) -> Result<bool> {
+    run(&["build", "--quiet", "--release", "--workspace", "--bin", "cdchost", "--bin", "cdchost-bench"])?;
+    let program = root().join("target/release");
+    let mut command = Command::new(program.join("cdchost-bench"));
+    command.args(args).env(PROGRAM, program.join("cdchost"));
+    Ok(command.status().context("start the benchmarks")?.success())
+}
+
+/// The feature with which the program can be made to stop, wait or fail at its steps.
+pub(crate) const FAILPOINTS: &str = "cdchost/failpoints";
 
 /// The variable that names the program under test.
 pub(crate) const PROGRAM: &str = "CDCHOST_BIN";
 
-/// Builds a program of the tests package, then runs it with these arguments; says whether it succeeded.
-///
-/// `program` is the program under test, where it needs one.
-pub(crate) fn run_bin(name: &str, args: &[String], program: Option<&Path>) -> Result<bool> {
-    run(&["build", "--quiet", "--package", "cdchost-tests", "--bin", name])?;
-    // Arguments name files from where the user stands.
-    let mut command = Command::new(root().join("target/debug").join(name));
-    command.args(args).envs(program.map(|path| (PROGRAM, path)));
-    Ok(command.status().with_context(|| format!("start {name}"))?.success())
-}
-
-/// Builds the benchmarks and the program for release, then runs the benchmarks; says whether they succeeded.
-pub(crate) fn run_bench(args: &[String]) -> Result<bool> {
-    let packages = ["--package", "cdchost", "--package", "cdchost-tests", "--bin", "cdchost", "--bin", "cdchost-bench"];
-    run(&[&["build", "--quiet", "--release"][..], &packages].concat())?;
-    let folder = root().join("target/release");
-    let mut command = Command::new(folder.join("cdchost-bench"));
-    command.args(args).env(PROGRAM, folder.join("cdchost"));
-    Ok(command.status().context("start the benchmarks")?.success())
-}
+/// Where cargo puts the program under test.
+pub(crate) const BUILT: &str = "target/debug/cdchost";

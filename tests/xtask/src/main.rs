@@ -62,18 +62,24 @@ fn run(command: Xtask) -> Result<bool> {
         Xtask::Test(args) => gates::test(&args),
         Xtask::Lint => gates::lint(),
         Xtask::Plugins => plugins::build().map(|()| true),
-        Xtask::Generate(p) => cargo::run_bin("generate", &p.args, None),
-        Xtask::Server(p) => cargo::run_bin("server", &p.args, None),
-        Xtask::Bench(p) => plugins::build().and_then(|()| cargo::run_bench(&p.args)),
-        Xtask::Demo(p) => pipelines("demo", &p.args, &[]),
-        Xtask::Crash(p) => pipelines("crash", &p.args, &["failpoints"]),
+        Xtask::Generate(p) => program("generate", &p.args),
+        Xtask::Server(p) => program("server", &p.args),
+        Xtask::Bench(p) => plugins::build().and_then(|()| cargo::bench(&p.args)),
+        Xtask::Demo(p) => pipelines("demo", &p.args),
+        Xtask::Crash(p) => pipelines("crash", &p.args),
     }
 }
 
-/// Runs a program of the tests that runs whole pipelines.
-fn pipelines(name: &str, args: &[String], features: &[&str]) -> Result<bool> {
-    println!("building the components and the program");
+/// Runs a program of the tests package.
+fn program(name: &str, args: &[String]) -> Result<bool> {
+    cargo::build(&[name])?;
+    cargo::start(name, args)
+}
+
+/// Runs a program of the tests package that runs whole pipelines.
+fn pipelines(name: &str, args: &[String]) -> Result<bool> {
     plugins::build()?;
-    let program = cargo::program(features)?;
-    cargo::run_bin(name, args, Some(&program))
+    println!("building the program");
+    cargo::build(&["cdchost", name])?;
+    cargo::start(name, args)
 }

@@ -17,6 +17,7 @@ pub(crate) fn build() -> Result<()> {
     add_target()?;
     let names = names()?;
     let packages: Vec<String> = names.iter().map(|name| format!("cdchost-plugin-{name}")).collect();
+    println!("building the components");
     let mut args = vec!["build", "--quiet", "--profile", PROFILE, "--target", TARGET, "--lib"];
     for package in &packages {
         args.extend(["--package", package.as_str()]);
@@ -24,7 +25,8 @@ pub(crate) fn build() -> Result<()> {
     cargo::run(&args)?;
     let files = names.iter().flat_map(|name| [built(name), component(name)]);
     let files: Vec<String> = files.map(|file| file.to_string_lossy().into_owned()).collect();
-    ensure!(cargo::run_bin("seal", &files, None)?, "the components could not be sealed");
+    cargo::build(&["seal"])?;
+    ensure!(cargo::start("seal", &files)?, "the components could not be sealed");
     Ok(())
 }
 

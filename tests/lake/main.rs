@@ -1,0 +1,6 @@
+//! A live server against its lake, value by value, by two readers that other people wrote.
+#![cfg(test)]
+
+mod atomicity;
+mod ends;
+mod values;
