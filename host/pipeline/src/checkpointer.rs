@@ -94,6 +94,8 @@ pub(crate) struct State {
     last_start: Duration,
     last_end: Duration,
     ended: bool,
+    /// A record of this run, or one that it found and that says the same, covers the end of the input.
+    end_covered: bool,
     stopping: bool,
     /// The drain's own epoch has begun.
     final_begun: bool,
@@ -144,7 +146,7 @@ impl Checkpointer {
         if state.in_flight.is_some() || !state.open.is_empty() {
             return None;
         }
-        if state.ended && self.last.as_ref().is_some_and(Content::is_end) {
+        if state.ended && state.end_covered {
             return Some(Drained::Finished);
         }
         if state.stopping && state.final_begun { Some(Drained::Stopped) } else { None }
@@ -155,7 +157,7 @@ impl Checkpointer {
         if state.in_flight.is_some() || state.final_begun {
             return Ok(());
         }
-        let at_end = state.ended && !self.last.as_ref().is_some_and(Content::is_end);
+        let at_end = state.ended && !state.end_covered;
         let wanted = at_end || state.stopping || !state.requests.is_empty();
         let due = wanted || (!state.ended && self.clock.elapsed() >= self.due());
         let room = state.open.len() < self.open_max;

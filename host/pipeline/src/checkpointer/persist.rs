@@ -19,7 +19,9 @@ impl Checkpointer {
         let requests = std::mem::take(&mut in_flight.requests);
         let deadline = self.deadline(&in_flight);
         let gathered = in_flight.gather(&self.sinks)?;
+        let covers_end = gathered.content.is_end();
         if self.last.as_ref() == Some(&gathered.content) && gathered.sinks.iter().all(SinkRecord::is_empty) {
+            self.state.end_covered |= covers_end;
             return Ok(requests);
         }
         let Gathered { cut, source, tables, sinks, content } = gathered;
@@ -37,6 +39,7 @@ impl Checkpointer {
         failpoints::hit(failpoints::AFTER_PERSIST);
         self.status.send_modify(|status| status.durable = Some(epoch));
         self.last = Some(content);
+        self.state.end_covered |= covers_end;
         let missing = (0..self.sinks.len()).collect();
         self.state.open.push_back(OpenEpoch { epoch, since: self.clock.elapsed(), missing, requests });
         for (sink, permit) in self.sinks.iter().zip(durable.into_permits()) {
