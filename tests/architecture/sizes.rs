@@ -8,7 +8,7 @@ use crate::sources;
 const FILE_MAX: usize = 600;
 /// Lines that a file should not pass; one in twenty may.
 const FILE_AIM: usize = 400;
-/// Production lines of one crate of `host/`, at most.
+/// Lines of production code of one crate of `host/`, at most; comments and blank lines are not counted.
 const ROOM_MAX: usize = 4_000;
 
 /// Files that may be larger, each with its limit and its reason.
@@ -42,14 +42,20 @@ fn exceptions_are_still_needed() {
     }
 }
 
+/// Rooms that may be larger, each with its limit and its reason.
+const ROOM_EXCEPTIONS: [(&str, usize, &str); 1] =
+    [("mysql", 4_200, "every column type twice, from rows and from the log, is one table of small decoders")];
+
 #[test]
 fn rooms_are_small() {
     let mut rooms: BTreeMap<String, usize> = BTreeMap::new();
     for file in sources::rust() {
         if let Some(room) = file.path.strip_prefix("host/").and_then(|rest| rest.split('/').next()) {
-            *rooms.entry(room.to_owned()).or_default() += file.production().lines().count();
+            let is_code = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with("//");
+            *rooms.entry(room.to_owned()).or_default() += file.production().lines().filter(is_code).count();
         }
     }
-    let large: Vec<_> = rooms.iter().filter(|(_, lines)| **lines > ROOM_MAX).collect();
-    assert!(large.is_empty(), "rooms above {ROOM_MAX} lines: {large:?}");
+    let limit = |room: &str| ROOM_EXCEPTIONS.iter().find(|e| e.0 == room).map_or(ROOM_MAX, |e| e.1);
+    let large: Vec<_> = rooms.iter().filter(|(room, lines)| **lines > limit(room)).collect();
+    assert!(large.is_empty(), "rooms above their limit in lines: {large:?}");
 }

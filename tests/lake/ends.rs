@@ -1,13 +1,13 @@
 //! How runs end and go on: signals, bounds, a second host.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cdchost_tests::lake::LakeReader;
 use cdchost_tests::pipeline::{Pipeline, PipelineSpec};
 use cdchost_tests::server::Server;
 use cdchost_tests::shop::{self, Customers};
 use cdchost_tests::watchdog::Folder;
-use cdchost_tests::{project, verdict};
+use cdchost_tests::{project, verdict, wait};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -45,13 +45,16 @@ async fn a_bounded_run_ends_by_itself() {
     let folder = Folder::new("bounds").unwrap();
     let mut pipeline = Pipeline::new(folder.path(), &PipelineSpec::into_lake(&server.address(), "bounds")).unwrap();
     let mut readers = [LakeReader::pypaimon().unwrap()];
-    for (visit, until) in [(1, "snapshot"), (2, "caught-up")] {
+    // Each run but the first finds changes and the record of a run that had come to its end.
+    for (visit, until) in [(1, "snapshot"), (2, "caught-up"), (3, "caught-up")] {
         pipeline.start(project::program().unwrap(), &["--until", until], &[]).unwrap();
         let status = pipeline.wait_for_end(LIMIT).unwrap();
         assert_eq!(status.code(), Some(0), "{}", pipeline.last_lines());
         let verdict = verdict::compare(&server, &pipeline, "bounds", &mut readers).await.unwrap();
         assert_eq!(verdict.shown, [""; 0], "until {until}");
         let mut customers = Customers::enter(&server, &shop, visit, 6, Duration::ZERO).await.unwrap();
+        wait::until("something has changed", LIMIT, || Ok((customers.rows_before(Instant::now()) > 20).then_some(())))
+            .unwrap();
         customers.leave().await.unwrap();
     }
 }
