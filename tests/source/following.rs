@@ -9,6 +9,7 @@ use cdchost_config::{ByteSize, MysqlConfig, StartupMode};
 use cdchost_connector::{SnapshotState, SourceEnd, SourcePhase, Verdict};
 use cdchost_model::Op;
 use cdchost_mysql::Fault;
+use cdchost_tests::server::Server;
 use cdchost_tests::wait;
 use mysql_async::prelude::Queryable;
 use rand::rngs::StdRng;
@@ -17,7 +18,7 @@ use tokio::task::JoinSet;
 
 use super::collector::{Target, start, start_with};
 use super::folding::differences;
-use super::{config, database, server};
+use super::{config, config_of, database, server};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_follow_the_snapshot() -> Result<()> {
@@ -261,12 +262,18 @@ async fn bounded_runs_end() -> Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_connection_is_mended() -> Result<()> {
     let name = "follow_lost";
-    database(name, &["CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)"]).await?;
-    let mut running = start(&config(name), SourceEnd::Never, None).await?;
+    // A server of its own, since all of its dumps are ended.
+    let own = Server::start()?;
+    own.run(&[
+        "CREATE DATABASE follow_lost",
+        "CREATE TABLE follow_lost.t (id INT PRIMARY KEY)",
+        "INSERT INTO follow_lost.t VALUES (1)",
+    ])
+    .await?;
+    let mut running = start(&config_of(&own.address(), name), SourceEnd::Never, None).await?;
     running.until_done(name).await?;
-    let mut connection = server().connect().await?;
+    let mut connection = own.connect().await?;
     for id in 2..6 {
-        // Other tests' dumps on this server are mended too.
         let dumps: Vec<u64> = connection
             .query("SELECT id FROM information_schema.processlist WHERE command = 'Binlog Dump GTID'")
             .await?;

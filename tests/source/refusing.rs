@@ -62,7 +62,7 @@ async fn missing_rights_are_named() -> Result<()> {
         .await?;
     let poor = MysqlConfig { username: "poor".into(), password: Secret::new("x"), ..config(name) };
     let error = refused(&poor).await;
-    assert_eq!(error.class, StopClass::Config);
+    assert_eq!(error.class, StopClass::Source, "{error:?}");
     for part in ["REPLICATION CLIENT", "REPLICATION SLAVE"] {
         assert!(error.message.contains(part) && error.instruction.contains("GRANT"), "{error:?}");
     }
