@@ -1,4 +1,5 @@
 //! Every failpoint: the run that meets it dies there, the next one makes good.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
 //! The engine's life: checkpoints on request, draining, two hosts, targets and stores that misbehave, final states.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

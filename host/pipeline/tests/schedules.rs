@@ -1,4 +1,5 @@
 //! The engine under hundreds of seeded schedules: crashes between any two steps, sinks and stores that fail, restarts.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
