@@ -1,4 +1,4 @@
-//! Measures what it costs to hand batches to a sink: `hand_over plugins/blackhole/blackhole.wasm [options JSON]`.
+//! Measures what it costs to hand batches to a sink: `hand_over COMPONENT [options JSON [folder of the root "lake"]]`.
 //!
 //! The rows are 200 bytes wide in 12 columns (5 int64, 2 int32, 1 float64, 4 texts of which one nullable).
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a tool for developers, run by hand")]
@@ -9,18 +9,20 @@ use std::time::{Duration, Instant};
 
 use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use cdchost_config::{ByteSize, Grants, Limits};
-use cdchost_connector::SystemClock;
+use cdchost_connector::{SchemaChangeRequest, SystemClock};
 use cdchost_model::{
-    ChangeBatch, ChangeSeq, Cut, Epoch, Field, Generation, Lineage, LogicalType, RowMeta, SchemaVersion, SourceOffset,
-    TableId, TableSchema, TransactionRun,
+    ChangeBatch, ChangeSeq, Cut, Epoch, Field, Generation, Lineage, LogicalType, RowMeta, SchemaChange, SchemaVersion,
+    SourceOffset, TableId, TableSchema, TransactionRun,
 };
 use cdchost_plugin::{EngineOptions, PluginEngine, SinkSpec};
+use cdchost_storage::Store;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().unwrap();
     let options = arguments.next().unwrap_or_else(|| "{}".into());
+    let root = arguments.next();
     let folder = std::env::temp_dir().join(format!("hand-over-{}", std::process::id()));
     let mut settings = EngineOptions::new(Arc::new(SystemClock::default()));
     settings.cache = Some(folder.clone());
@@ -31,20 +33,30 @@ async fn main() {
     let begun = Instant::now();
     let plugin = engine.load(Path::new(&path), None).await.unwrap();
     println!("load, from the cache: {:?}", begun.elapsed());
-    let sink = plugin.sink(spec(serde_json::from_str(&options).unwrap())).unwrap();
+    let mut spec = spec(serde_json::from_str(&options).unwrap());
+    if let Some(root) = root {
+        let store = Store::open(&format!("file://{root}"), &Default::default()).await.unwrap();
+        spec.allow.store.insert("lake".into());
+        spec.stores.insert("lake".into(), store);
+    }
+    let sink = plugin.sink(spec).unwrap();
     let begun = Instant::now();
     for _ in 0..1000 {
         sink.writer(Generation(1), 0, 1).await.unwrap();
     }
     println!("store and instance: {:?}", begun.elapsed() / 1000);
 
-    sink.committer(Generation(1)).await.unwrap().open().await.unwrap();
+    let mut committer = sink.committer(Generation(1)).await.unwrap();
+    committer.open().await.unwrap();
+    println!("recovered: {:?}", committer.recover(None, &[]).await.unwrap());
+    committer.apply_schema_change(&create(batch(1).schema())).await.unwrap();
+    let mut epoch = 0;
     for rows in [1, 64, 1024, 8192] {
         let batch = batch(rows);
         let mut writer = sink.writer(Generation(1), 0, 1).await.unwrap();
         writer.open(Vec::new()).await.unwrap();
         writer.on_schema(batch.schema()).await.unwrap();
-        let calls = (2_000_000 / rows).clamp(1000, 20_000);
+        let calls = (2_000_000 / rows).clamp(100, 20_000);
         let (mut best, mut cpu) = (Duration::MAX, Duration::MAX);
         for _ in 0..5 {
             let (begun, used) = (Instant::now(), cpu_time());
@@ -53,12 +65,15 @@ async fn main() {
             }
             best = best.min(begun.elapsed() / u32::try_from(calls).unwrap());
             cpu = cpu.min((cpu_time() - used) / u32::try_from(calls).unwrap());
-            writer.prepare_commit(&cut()).await.unwrap();
+            epoch += 1;
+            let items = writer.prepare_commit(&cut(epoch)).await.unwrap();
+            committer.commit(&cut(epoch), &items).await.unwrap();
         }
         let rate = rows as f64 / cpu.as_secs_f64() / 1e6;
         println!("{rows:>5} rows: {best:?} a batch, {cpu:?} of them CPU, {rate:.2} M rows/CPU-s");
         writer.close(true).await;
     }
+    committer.close().await;
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -110,7 +125,7 @@ fn batch(rows: usize) -> ChangeBatch {
     let field = |(at, (ty, _)): (usize, &(LogicalType, ArrayRef))| Field {
         name: format!("c{at}"),
         ty: ty.clone(),
-        nullable: true,
+        nullable: at > 0,
         native_type: String::new(),
         default_value: None,
         comment: None,
@@ -133,9 +148,20 @@ fn batch(rows: usize) -> ChangeBatch {
     ChangeBatch::new(schema, columns, vec![0; rows].into(), meta).unwrap()
 }
 
-fn cut() -> Cut {
+/// The table, new.
+fn create(schema: &Arc<TableSchema>) -> SchemaChangeRequest {
+    SchemaChangeRequest {
+        id: "create".into(),
+        at: cut(0),
+        before: None,
+        change: SchemaChange::CreateTable,
+        after: Some(Arc::clone(schema)),
+    }
+}
+
+fn cut(epoch: u64) -> Cut {
     Cut {
-        epoch: Epoch(1),
+        epoch: Epoch(epoch),
         generation: Generation(1),
         lineage: Lineage("bench".into()),
         offset: SourceOffset::default(),
