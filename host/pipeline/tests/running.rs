@@ -57,6 +57,19 @@ fn a_bounded_run_ends_with_all_of_it_committed() {
 }
 
 #[test]
+fn a_bounded_run_commits_what_came_after_the_end_of_the_one_before() {
+    let world = calm(2);
+    for happened in [15, 15, 40] {
+        world.happened.store(happened, Ordering::Relaxed);
+        process().block_on(async {
+            assert_eq!(start(&world, true).wait().await, PipelineExit::Finished);
+        });
+        assert_eq!((shown(&world, 0), shown(&world, 1)), (happened, happened));
+        check_prefix(&world, happened).unwrap();
+    }
+}
+
+#[test]
 fn a_run_that_is_told_to_stop_commits_what_it_took() {
     let world = calm(1);
     process().block_on(async {

@@ -101,7 +101,7 @@ impl Source for SimSource {
         mut context: SourceContext,
     ) -> Result<(), ConnectorError> {
         loop {
-            let more = self.told < self.world.history.len() || (self.bounded && !self.ended);
+            let more = self.told < self.world.happened() || (self.bounded && !self.ended);
             let pause = Duration::from_micros(self.world.below(8000));
             tokio::select! {
                 biased;
@@ -142,7 +142,7 @@ impl SimSource {
 
     /// Tells a few transactions, one batch a table.
     async fn tell(&mut self, events: &mut dyn EventSender) -> Result<(), ConnectorError> {
-        let end = self.world.history.len().min(self.told + 1 + self.world.below(4) as usize);
+        let end = self.world.happened().min(self.told + 1 + self.world.below(4) as usize);
         let world = Arc::clone(&self.world);
         let told = &world.history[self.told..end];
         for table in 0..3 {
@@ -167,7 +167,7 @@ impl SimSource {
             world.step().await;
         }
         self.told = end;
-        if self.bounded && end == world.history.len() && !self.ended {
+        if self.bounded && end == world.happened() && !self.ended {
             self.ended = true;
             events.send(SourceEvent::EndOfInput).await?;
         }

@@ -1,7 +1,7 @@
 //! What outlives a crash: the source's history, the targets, the store; and when the next crash comes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ pub struct Target {
 #[derive(Debug)]
 pub struct World {
     pub history: Vec<Vec<Change>>,
+    /// Transactions that have happened so far.
+    pub happened: AtomicUsize,
     pub targets: Vec<Mutex<Target>>,
     pub wants_update_before: Vec<bool>,
     pub store: Store,
@@ -61,6 +63,7 @@ impl World {
         let mut rng = Rng::new(seed);
         Arc::new(Self {
             history: history(&mut rng, transactions, 3),
+            happened: AtomicUsize::new(transactions),
             targets: (0..sinks).map(|_| Mutex::default()).collect(),
             wants_update_before: (0..sinks).map(|_| rng.chance(500)).collect(),
             store: Store::memory(),
@@ -76,6 +79,11 @@ impl World {
             crash: Notify::new(),
             micros: AtomicI64::new(1_700_000_000_000_000),
         })
+    }
+
+    /// Transactions that have happened so far.
+    pub fn happened(&self) -> usize {
+        self.happened.load(Ordering::Relaxed)
     }
 
     pub fn below(&self, end: u64) -> u64 {
