@@ -121,7 +121,8 @@ impl Case {
         let text = text.replace(&room.plugins.display().to_string(), "PLUGINS");
         let text = text.replace(&room.folder.path().display().to_string(), "DIR");
         let time = regex::Regex::new(r"\d{4}-\d\d-\d\dT[\d:.]+Z").expect("the pattern is right");
-        time.replace_all(&text, "TIME").into_owned()
+        let digest = regex::Regex::new("has sha256 [0-9a-f]{64}").expect("the pattern is right");
+        digest.replace_all(&time.replace_all(&text, "TIME"), "has sha256 DIGEST").into_owned()
     }
 }
 

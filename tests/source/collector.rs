@@ -219,7 +219,7 @@ impl Running {
     }
 
     /// Waits for the end of a bounded run, and gives what was taken.
-    pub(crate) async fn to_the_end(mut self) -> Result<Target> {
+    pub(crate) async fn until_the_end(mut self) -> Result<Target> {
         self.until("the end", |taken| taken.ended.then_some(())).await?;
         self.stop().await
     }
@@ -238,7 +238,7 @@ impl Running {
     }
 
     /// Waits for its own end with an error.
-    pub(crate) async fn to_its_error(mut self) -> Result<ConnectorError> {
+    pub(crate) async fn until_its_error(mut self) -> Result<ConnectorError> {
         match tokio::time::timeout(LIMIT, &mut self.run).await.context("the source ends")?? {
             Ok(()) => bail!("the source ended without an error"),
             Err(error) => Ok(error),

@@ -245,11 +245,11 @@ async fn bounded_runs_end() -> Result<()> {
     )
     .await?;
     for end in [SourceEnd::Snapshot, SourceEnd::CaughtUp] {
-        let target = start(&config(name), end, None).await?.to_the_end().await?;
+        let target = start(&config(name), end, None).await?.until_the_end().await?;
         assert_eq!(target.rows(name, "t").len(), 1, "{end:?}");
     }
     let snapshot = MysqlConfig { startup: StartupMode::Snapshot, ..config(name) };
-    assert_eq!(start(&snapshot, SourceEnd::Never, None).await?.to_the_end().await?.rows(name, "t").len(), 1);
+    assert_eq!(start(&snapshot, SourceEnd::Never, None).await?.until_the_end().await?.rows(name, "t").len(), 1);
     // From now on: no row of before.
     let latest = MysqlConfig { startup: StartupMode::Latest, ..config(name) };
     let mut running = start(&latest, SourceEnd::Never, None).await?;
@@ -359,7 +359,7 @@ async fn a_new_table_is_picked_up_by_a_restart() -> Result<()> {
             "INSERT INTO t VALUES (2)",
         ])
         .await?;
-    let error = running.to_its_error().await?;
+    let error = running.until_its_error().await?;
     assert_eq!((error.verdict, error.code.as_str()), (Verdict::Restart, "mysql-table-created"), "{error:?}");
     let mut again = start(&config(name), SourceEnd::Never, Some(&cut)).await?;
     again.until_done(name).await?;

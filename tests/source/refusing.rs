@@ -44,7 +44,7 @@ async fn tables_that_cannot_be_carried_are_named_all_at_once() -> Result<()> {
     assert_eq!(error.message.lines().count(), 5, "{}", error.message);
     let mut rest = config(name);
     rest.tables.push(format!("!{name}.(keyless|geo|latin|labels)"));
-    let target = start(&rest, SourceEnd::Snapshot, None).await?.to_the_end().await?;
+    let target = start(&rest, SourceEnd::Snapshot, None).await?.until_the_end().await?;
     assert_eq!(target.batches, 0);
     Ok(())
 }
@@ -102,7 +102,7 @@ async fn stopped_by(name: &str, statements: &[&str]) -> Result<ConnectorError> {
     let mut all = vec![enter.as_str()];
     all.extend(statements);
     server().run(&all).await?;
-    running.to_its_error().await
+    running.until_its_error().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -151,14 +151,14 @@ async fn zero_dates_are_named_in_both_phases() -> Result<()> {
     ];
     database("refuse_zero", &zero).await?;
     let running = start(&config("refuse_zero"), SourceEnd::Never, None).await?;
-    let error = running.to_its_error().await?;
+    let error = running.until_its_error().await?;
     assert_eq!((error.class, error.code.as_str()), (StopClass::Data, "mysql-zero-date"), "{error:?}");
     assert!(error.message.contains("`d` of table refuse_zero.z"), "{error:?}");
     database("refuse_zero_stream", &zero[..2]).await?;
     let mut running = start(&config("refuse_zero_stream"), SourceEnd::Never, None).await?;
     running.until_done("refuse_zero_stream").await?;
     server().run(&["SET SESSION sql_mode = ''", "INSERT INTO refuse_zero_stream.z VALUES (1, 0)"]).await?;
-    let error = running.to_its_error().await?;
+    let error = running.until_its_error().await?;
     assert_eq!((error.class, error.code.as_str()), (StopClass::Data, "mysql-zero-date"), "{error:?}");
     Ok(())
 }
@@ -205,12 +205,12 @@ async fn a_purged_log_is_a_gap() -> Result<()> {
     ])
     .await?;
     own.run(&["PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY"]).await?;
-    let error = start(&config, SourceEnd::Never, Some(&cut)).await?.to_its_error().await?;
+    let error = start(&config, SourceEnd::Never, Some(&cut)).await?.until_its_error().await?;
     assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::SourceGap), "{error:?}");
     // A new server with the same address has none of ours.
     own.run(&["RESET MASTER"]).await?;
     let short = MysqlConfig { reconnect_timeout: std::time::Duration::from_millis(300), ..config };
-    let error = start(&short, SourceEnd::Never, Some(&cut)).await?.to_its_error().await?;
+    let error = start(&short, SourceEnd::Never, Some(&cut)).await?.until_its_error().await?;
     assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::SourceGap), "{error:?}");
     assert_eq!(error.code, "mysql-lost-transactions");
     Ok(())

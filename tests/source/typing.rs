@@ -60,7 +60,7 @@ async fn run_in(name: &str, statements: &[String]) -> Result<()> {
 async fn a_snapshot_holds_what_the_server_says() -> Result<()> {
     table("types_snapshot").await?;
     run_in("types_snapshot", &inserts()).await?;
-    let target = start(&config("types_snapshot"), SourceEnd::Snapshot, None).await?.to_the_end().await?;
+    let target = start(&config("types_snapshot"), SourceEnd::Snapshot, None).await?.until_the_end().await?;
     assert_eq!(differences("types_snapshot", &target).await?, Vec::<String>::new());
     assert_eq!(target.rows("types_snapshot", "t").len(), ROWS.len());
     Ok(())
