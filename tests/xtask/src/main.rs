@@ -27,8 +27,6 @@ enum Xtask {
     Lint,
     /// Builds every component to plugins/NAME/NAME.wasm
     Plugins,
-    /// Writes the generated files, or with --check compares them
-    Generate(Passed),
     /// Starts or stops a server for work by hand
     Server(Passed),
     /// Kills the program at random moments under load and compares
@@ -62,7 +60,6 @@ fn run(command: Xtask) -> Result<bool> {
         Xtask::Test(args) => gates::test(&args),
         Xtask::Lint => gates::lint(),
         Xtask::Plugins => plugins::build().map(|()| true),
-        Xtask::Generate(p) => program("generate", &p.args),
         Xtask::Server(p) => program("server", &p.args),
         Xtask::Bench(p) => plugins::build().and_then(|()| cargo::bench(&p.args)),
         Xtask::Demo(p) => pipelines("demo", &p.args),
