@@ -102,7 +102,6 @@ async fn start(
         sinks: vec![SinkSetup { sink: Arc::clone(sink) as _, parallelism: 1 }],
         store: CheckpointStore::new(store),
         clock: Arc::new(SystemClock::default()),
-        end,
         metrics: PipelineMetrics::unregistered(NAME),
     }))
 }

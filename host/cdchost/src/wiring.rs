@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use cdchost_checkpoint::CheckpointStore;
 use cdchost_config::{Finding, Loaded, SinkConfig};
-use cdchost_connector::{Capabilities, Clock, SourceConnector, SourceEnd};
+use cdchost_connector::{Capabilities, Clock, SourceConnector};
 use cdchost_pipeline::{PipelineMetrics, PipelineSetup, SinkSetup};
 use cdchost_plugin::{Plugin, SinkSpec};
 use cdchost_storage::{StorageError, Store};
@@ -26,7 +26,6 @@ pub(crate) struct Checked {
     loaded: Loaded,
     state: PathBuf,
     source: Arc<dyn SourceConnector>,
-    end: SourceEnd,
     clock: Arc<dyn Clock>,
     sinks: Vec<CheckedSink>,
     /// What the user should know.
@@ -110,7 +109,6 @@ impl Checked {
             sinks: setups,
             store,
             clock: self.clock,
-            end: self.end,
         };
         Ok(Ready { setup, listener, state, sinks })
     }

@@ -13,8 +13,6 @@ pub struct SinkConfig {
     pub plugin: String,
     /// SHA-256 that the component must have.
     pub sha256: Option<String>,
-    /// Patterns of the tables it gets (default: all).
-    pub tables: Vec<String>,
     /// Number of writers (default: the pipeline's).
     pub parallelism: Option<u32>,
     /// What the plugin may touch.

@@ -1,10 +1,7 @@
 //! The log: transactions out of events, rows out of their bytes, straight into columns.
 
 mod gather;
-mod json;
-mod plan;
 mod position;
-mod rows;
 mod tables;
 mod transaction;
 

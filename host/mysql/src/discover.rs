@@ -8,8 +8,8 @@ use cdchost_model::{Field, SchemaVersion, TableId, TableSchema};
 use cdchost_mysql_wire::{Connection, QueryResult};
 
 use crate::check::Finding;
-use crate::column::{ColumnKind, PRIMARY, TableLayout};
 use crate::session::SessionError;
+use cdchost_mysql_row::{ColumnKind, PRIMARY, TableLayout};
 
 /// A captured table.
 #[derive(Clone, Debug)]

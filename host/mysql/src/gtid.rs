@@ -3,9 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-#[cfg(test)]
-mod tests;
-
 /// A server's uuid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ServerUuid(pub(crate) [u8; 16]);
@@ -252,3 +249,6 @@ fn take_number(bytes: &mut &[u8]) -> Result<u64, GtidError> {
     *bytes = rest;
     Ok(u64::from_le_bytes(*number))
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,6 @@
 
 mod binlog;
 mod check;
-mod column;
 mod ddl;
 mod discover;
 mod gtid;

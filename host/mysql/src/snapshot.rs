@@ -1,11 +1,10 @@
 //! Tables read beside the log: chunk after chunk along the key, each in a window of the stream.
 
-mod chunk;
 mod reader;
 mod walk;
 mod window;
 
 pub(crate) use reader::{Armed, ReaderJob, ReaderSetup, Request, run as run_reader};
-pub(crate) use walk::{KeyValue, Walk, quoted};
+pub(crate) use walk::{Walk, quoted};
 pub use window::Fault;
 pub(crate) use window::{Chunk, PassedChunk, Windows};

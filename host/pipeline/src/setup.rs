@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cdchost_checkpoint::CheckpointStore;
 use cdchost_config::{CheckpointConfig, RestartConfig};
-use cdchost_connector::{Clock, Sink, SourceConnector, SourceEnd};
+use cdchost_connector::{Clock, Sink, SourceConnector};
 
 use crate::PipelineMetrics;
 
@@ -19,7 +19,8 @@ pub struct PipelineSetup {
     pub checkpoint: CheckpointConfig,
     /// How often it restarts by itself.
     pub restart: RestartConfig,
-    /// Where the changes come from.
+    /// Where the changes come from. When it says that its input has ended, the pipeline drains and ends with
+    /// [`crate::PipelineExit::Finished`].
     pub source: Arc<dyn SourceConnector>,
     /// Where they go; ids differ from each other.
     pub sinks: Vec<SinkSetup>,
@@ -27,9 +28,6 @@ pub struct PipelineSetup {
     pub store: CheckpointStore,
     /// Time.
     pub clock: Arc<dyn Clock>,
-    /// Whether and where the run ends by itself. The engine drains and ends with [`crate::PipelineExit::Finished`]
-    /// when the source says that its input has ended.
-    pub end: SourceEnd,
     /// Where it counts.
     pub metrics: PipelineMetrics,
 }

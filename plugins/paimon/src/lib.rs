@@ -7,8 +7,6 @@ mod encode;
 mod fold;
 pub mod format;
 mod handover;
-#[cfg(test)]
-mod tests;
 mod writer;
 
 use cdchost_sdk::{Abilities, Blob, Capabilities, Delivery, Manifest, Ordering, Result, Sink};
@@ -69,3 +67,6 @@ impl Sink for Paimon {
         PaimonWriter::new(&options)
     }
 }
+
+#[cfg(test)]
+mod tests;

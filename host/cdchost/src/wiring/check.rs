@@ -36,7 +36,7 @@ pub(crate) async fn check(arguments: &RunArguments) -> Result<Checked, Findings>
     let sinks = sinks.map_err(|wrong| findings.append(wrong));
     match (source, sinks, findings.exit_code()) {
         (Ok(source), Ok(sinks), None) => {
-            Ok(Checked { loaded, state: folder, source, end, clock, sinks, warnings: findings })
+            Ok(Checked { loaded, state: folder, source, clock, sinks, warnings: findings })
         }
         _ => Err(findings),
     }

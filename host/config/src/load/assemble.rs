@@ -132,7 +132,6 @@ fn sink(reader: &mut Reader<'_>, node: &Node<'_>) -> SinkConfig {
         id: node.text("id").map_or_else(|| plugin.clone(), |id| id.text.clone()),
         plugin,
         sha256: node.text("sha256").map(|text| text.text.to_ascii_lowercase()),
-        tables: strings(node.texts("tables")),
         parallelism: node.number("parallelism").and_then(|number| u32::try_from(number).ok()),
         allow: node.table("allow").map(grants).unwrap_or_default(),
         limits: limits(node.table("limits")),

@@ -108,7 +108,6 @@ fn patterns(reader: &mut Reader<'_>, texts: &[Text]) {
 fn sinks(reader: &mut Reader<'_>, file: &Node<'_>, config: &PipelineConfig) {
     let mut seen = BTreeMap::new();
     for (node, sink) in file.tables("sink").iter().zip(&config.sinks) {
-        patterns(reader, node.texts("tables"));
         if !sink.id.is_empty() && seen.insert(&sink.id, ()).is_some() {
             let place = reader.places.find(&format!("{}.id", node.path));
             let message = format!("two sinks have the id `{}`", sink.id);

@@ -101,7 +101,6 @@ transaction.max-buffer = "2MiB"
 id = "lake"
 plugin = "paimon"
 sha256 = "AA00000000000000000000000000000000000000000000000000000000000000"
-tables = ["shop.orders"]
 parallelism = 3
 allow = { store = ["lake"], stdout = true }
 limits = { memory = "1GiB", table-elements = 5, call-timeout = "6s", output = "1MiB", handles = 8, log-lines-per-second = 9 }

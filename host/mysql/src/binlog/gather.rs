@@ -6,9 +6,7 @@ use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_model::{ChangeBatch, Op, RowMeta, TransactionRun};
 use cdchost_mysql_wire::binlog::RowsOp;
 
-use super::plan::Plan;
-use super::rows::read_image;
-use crate::column::{ColumnError, Columns, TableLayout, ValueError};
+use cdchost_mysql_row::{ColumnError, Columns, ImagePlan, TableLayout, ValueError, read_image};
 
 /// A batch is cut when it has so many rows.
 pub(crate) const BATCH_ROWS: usize = 8_192;
@@ -83,7 +81,13 @@ impl Gather {
 
     /// Reads one row change off the front of `rest`.
     #[inline]
-    pub(crate) fn change(&mut self, plan: &Plan, op: RowsOp, rest: &mut &[u8], seq: i64) -> Result<(), ColumnError> {
+    pub(crate) fn change(
+        &mut self,
+        plan: &ImagePlan,
+        op: RowsOp,
+        rest: &mut &[u8],
+        seq: i64,
+    ) -> Result<(), ColumnError> {
         let before = rest.len();
         match op {
             RowsOp::Insert => self.image(plan, Op::Insert, rest, seq)?,
@@ -100,7 +104,7 @@ impl Gather {
     }
 
     #[inline]
-    fn image(&mut self, plan: &Plan, op: Op, rest: &mut &[u8], seq: i64) -> Result<(), ColumnError> {
+    fn image(&mut self, plan: &ImagePlan, op: Op, rest: &mut &[u8], seq: i64) -> Result<(), ColumnError> {
         read_image(plan, rest, self.columns.as_mut_slice())?;
         self.ops.push(op as u8);
         self.seqs.push(seq);

@@ -9,10 +9,8 @@ use cdchost_mysql_wire::ProtocolError;
 use cdchost_mysql_wire::binlog::{RowsEvent, RowsOp, TableMapEvent};
 
 use super::gather::{CutBatch, Gather, TransactionFacts, value_error};
-use super::plan::{Mismatch, PassPlan, Plan};
-use super::rows::pass_image;
-use crate::column::{ColumnError, TableLayout};
 use crate::snapshot::Windows;
+use cdchost_mysql_row::{ColumnError, ImagePlan, Mismatch, PassPlan, TableLayout, pass_image};
 
 /// Table maps kept for the case that they come again; above this, all are forgotten.
 const MAPS_MAX: usize = 10_000;
@@ -61,7 +59,7 @@ struct Mapped {
 #[derive(Debug)]
 struct Target {
     table: usize,
-    plan: Result<Plan, Mismatch>,
+    plan: Result<ImagePlan, Mismatch>,
     pass: Option<PassPlan>,
 }
 
@@ -128,7 +126,7 @@ impl LogTables {
             None => None,
             Some(table) => {
                 let map = event.columns()?;
-                let plan = Plan::compile(&map, self.layout(table));
+                let plan = ImagePlan::compile(&map, self.layout(table));
                 Some(Arc::new(Target { table, plan, pass: PassPlan::compile(&map) }))
             }
         };
@@ -159,7 +157,7 @@ impl LogTables {
             return self.pass(&target, event, facts, seq);
         }
         let plan = target.plan.as_ref().map_err(|error| self.mismatch(&target, error, facts))?;
-        if !event.is_full() || event.column_count != plan.columns.len() {
+        if !event.is_full() || event.column_count != plan.column_count() {
             return Err(self.not_full(target.table, facts));
         }
         let table = &mut self.tables[target.table];
@@ -201,7 +199,7 @@ impl LogTables {
         seq: &mut i64,
     ) -> Result<(), ConnectorError> {
         let layout = self.layout(target.table);
-        let Some(plan) = target.pass.as_ref().filter(|plan| plan.columns.len() == event.column_count) else {
+        let Some(plan) = target.pass.as_ref().filter(|plan| plan.column_count() == event.column_count) else {
             return Err(self.not_full(target.table, facts));
         };
         if !event.is_full() {

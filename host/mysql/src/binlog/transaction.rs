@@ -16,9 +16,6 @@ use crate::snapshot::{PassedChunk, Windows};
 
 mod refusals;
 mod statement;
-#[cfg(test)]
-mod tests;
-
 use refusals::{ANEW_INSTRUCTION, XA_INSTRUCTION};
 
 /// What one event meant for whoever reads the stream.
@@ -285,3 +282,6 @@ impl Transactions {
         Ok(Seen::TransactionEnd)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,9 +3,6 @@
 use super::lex::{Quoting, Token, masked, tokens};
 
 mod clauses;
-#[cfg(test)]
-mod tests;
-
 /// A statement and what its meaning depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Statement<'a> {
@@ -360,3 +357,6 @@ impl TableName {
 fn is_word(token: Option<&Token<'_>>, keyword: &str) -> bool {
     matches!(token, Some(Token::Word(word)) if word.eq_ignore_ascii_case(keyword))
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,13 +8,14 @@ use cdchost_connector::{Clock, ConnectorError, StopClass};
 use cdchost_mysql_wire::{ConnectOptions, Connection, NextRow, Remedy, Statement, WireError};
 use tokio::sync::{mpsc, oneshot};
 
-use super::chunk::ChunkPlan;
-use super::walk::{KeyValue, chunk_params, chunk_query};
+use super::walk::{chunk_params, chunk_query};
 use super::window::Chunk;
 use crate::binlog::value_error;
-use crate::column::{Columns, TableLayout};
 use crate::gtid::ServerUuid;
 use crate::session::{self, SessionError};
+use cdchost_mysql_row::KeyValue;
+use cdchost_mysql_row::ResultPlan;
+use cdchost_mysql_row::{Columns, TableLayout};
 
 /// The first chunk of a table is small, since the size of its rows is not known.
 const FIRST_ROWS: u32 = 1_024;
@@ -142,7 +143,7 @@ struct Prepared {
     table: usize,
     behind_key: bool,
     statement: Statement,
-    plan: ChunkPlan,
+    plan: ResultPlan,
 }
 
 /// A table's reading.
@@ -299,7 +300,7 @@ impl Session {
         }
         let statement = self.connection.prepare(&chunk_query(&job.layout, behind_key)).await?;
         let plan =
-            ChunkPlan::compile(&statement.columns, &job.layout).map_err(|differs| differs_from(job, &differs))?;
+            ResultPlan::compile(&statement.columns, &job.layout).map_err(|differs| differs_from(job, &differs))?;
         self.prepared = Some(Prepared { table: job.table, behind_key, statement, plan });
         Ok(())
     }

@@ -1,9 +1,8 @@
 //! A table's walk: how far its snapshot is, and the query for the next chunk.
 
+use cdchost_mysql_row::{KeyValue, TableLayout};
 use cdchost_mysql_wire::Param;
 use serde::{Deserialize, Serialize};
-
-use crate::column::TableLayout;
 
 /// How far a table's snapshot is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,26 +17,6 @@ pub(crate) enum Walk {
     },
     /// All rows were handed on, or were not asked for.
     Done,
-}
-
-/// A value of a key's column as a row of the binary protocol has it: it is bound again without being understood, so
-/// that the server alone compares.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct KeyValue {
-    /// The type it is bound as, by the server's number.
-    #[serde(rename = "type")]
-    pub(crate) column_type: u8,
-    /// Whether a number is unsigned.
-    pub(crate) unsigned: bool,
-    /// Its bytes, with their length where the type has one.
-    #[serde(with = "hexadecimal")]
-    pub(crate) bytes: Vec<u8>,
-}
-
-impl KeyValue {
-    pub(crate) fn param(&self) -> Param<'_> {
-        Param::Encoded { column_type: self.column_type, unsigned: self.unsigned, bytes: &self.bytes }
-    }
 }
 
 /// The query for a chunk: behind a key, or from the table's beginning. Its last parameter is the number of rows.
@@ -85,24 +64,6 @@ pub(crate) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-mod hexadecimal {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        serializer.serialize_str(&text)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        if !text.is_ascii() || text.len() % 2 == 1 {
-            return Err(D::Error::custom("bytes are not written in pairs of digits"));
-        }
-        let pairs = (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16));
-        pairs.collect::<Result<_, _>>().map_err(D::Error::custom)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -110,7 +71,7 @@ mod tests {
     use cdchost_model::{Field, LogicalType, SchemaVersion, TableId, TableSchema};
 
     use super::*;
-    use crate::column::PRIMARY;
+    use cdchost_mysql_row::PRIMARY;
 
     fn layout() -> TableLayout {
         let field = |name: &str| Field {
@@ -159,6 +120,5 @@ mod tests {
             let text = serde_json::to_string(&walk).unwrap();
             assert_eq!(serde_json::from_str::<Walk>(&text).unwrap(), walk, "{text}");
         }
-        assert!(serde_json::from_str::<KeyValue>(r#"{"type":3,"unsigned":false,"bytes":"0g"}"#).is_err());
     }
 }

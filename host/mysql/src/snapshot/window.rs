@@ -6,12 +6,9 @@ use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
 use cdchost_model::{KeyEncoder, TableSchema};
 
-use super::walk::KeyValue;
 use crate::binlog::BinlogPosition;
 use crate::gtid::ServerUuid;
-
-#[cfg(test)]
-mod tests;
+use cdchost_mysql_row::KeyValue;
 
 /// What a collected key costs beside its bytes.
 const KEY_OVERHEAD: usize = 48;
@@ -200,3 +197,6 @@ fn put_table(table: usize, out: &mut Vec<u8>) {
     let table = u32::try_from(table).expect("tables are far below 2^32");
     out.extend_from_slice(&table.to_le_bytes());
 }
+
+#[cfg(test)]
+mod tests;

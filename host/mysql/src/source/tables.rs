@@ -8,9 +8,10 @@ use cdchost_model::{TableId, TableSchema};
 
 use super::offset::{State, TableState};
 use crate::binlog::LogTables;
-use crate::column::TableLayout;
 use crate::discover::Discovery;
-use crate::snapshot::{KeyValue, ReaderJob, Walk};
+use crate::snapshot::{ReaderJob, Walk};
+use cdchost_mysql_row::KeyValue;
+use cdchost_mysql_row::TableLayout;
 
 /// A table's walk, and what it has come to.
 #[derive(Debug)]

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use cdchost_checkpoint::CheckpointStore;
 use cdchost_config::{CheckpointConfig, RestartConfig};
-use cdchost_connector::SourceEnd;
 use cdchost_pipeline::{Pipeline, PipelineExit, PipelineHandle, PipelineMetrics, PipelineSetup, SinkSetup};
 use cdchost_storage::Store;
 
@@ -44,7 +43,6 @@ pub fn setup(world: &Arc<World>, store: Store, parallelism: u32) -> PipelineSetu
         sinks: sinks.collect(),
         store: CheckpointStore::new(store),
         clock: world.clock(),
-        end: SourceEnd::CaughtUp,
         metrics: PipelineMetrics::unregistered(PIPELINE),
     }
 }

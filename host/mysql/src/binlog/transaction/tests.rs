@@ -5,7 +5,7 @@ use cdchost_model::{ChangeBatch, Field, LogicalType, Op, SchemaVersion, TableId,
 use cdchost_mysql_wire::binlog::EventKind;
 
 use super::*;
-use crate::column::{PRIMARY, TableLayout};
+use cdchost_mysql_row::{PRIMARY, TableLayout};
 
 const UUID: ServerUuid = ServerUuid([9; 16]);
 const FIRST: i64 = 1_000;

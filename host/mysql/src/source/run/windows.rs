@@ -14,9 +14,9 @@ use tokio::task::JoinSet;
 use super::super::connect::LogConnection;
 use super::super::tables::Tables;
 use crate::binlog::Transactions;
-use crate::column::TableLayout;
 use crate::gtid::ServerUuid;
 use crate::snapshot::{Armed, Chunk, Fault, PassedChunk, ReaderSetup, Request, run_reader};
+use cdchost_mysql_row::TableLayout;
 
 /// Windows that are open at once: one whose chunk waits for the stream, one whose chunk is being read.
 const OPEN_MAX: usize = 2;

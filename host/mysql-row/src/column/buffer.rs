@@ -14,7 +14,7 @@ use super::ValueError;
 
 /// A growing column. Rows may be taken back from its end until it is finished.
 #[derive(Debug)]
-pub(crate) struct Column {
+pub struct Column {
     values: Values,
     /// Rows that are NULL, ascending; a list, because most values are not.
     nulls: Vec<u32>,
@@ -158,7 +158,7 @@ impl Column {
     }
 
     /// Takes back all from row `length` on.
-    pub(crate) fn truncate(&mut self, length: usize) {
+    pub fn truncate(&mut self, length: usize) {
         while self.nulls.last().is_some_and(|&row| row as usize >= length) {
             self.nulls.pop();
         }
@@ -169,7 +169,7 @@ impl Column {
     }
 
     /// Appends a row's value as part of a key, in the layout of `cdchost_model::KeyEncoder`.
-    pub(crate) fn encode_key(&self, row: usize, out: &mut Vec<u8>) {
+    pub fn encode_key(&self, row: usize, out: &mut Vec<u8>) {
         if self.nulls.binary_search_by_key(&row, |&null| null as usize).is_ok() {
             out.push(0);
             return;

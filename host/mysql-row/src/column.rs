@@ -1,18 +1,19 @@
 //! A table's columns in memory: what each is on the server, and its values as they are gathered row by row.
 
 mod buffer;
+pub(crate) mod bytes;
 pub(crate) mod decimal;
 mod kind;
 mod layout;
 pub(crate) mod temporal;
 
-pub(crate) use buffer::Column;
-pub(crate) use kind::{ColumnKind, Labels};
-pub(crate) use layout::{ColumnError, Columns, PRIMARY, TableLayout};
+pub use buffer::Column;
+pub use kind::{ColumnKind, Labels};
+pub use layout::{ColumnError, Columns, PRIMARY, TableLayout};
 
 /// Why a value cannot be taken. Never holds the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ValueError {
+pub enum ValueError {
     /// The bytes end inside the value.
     #[error("its bytes end too early")]
     Short,

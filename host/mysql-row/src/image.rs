@@ -1,12 +1,15 @@
 //! Row images: values out of the log's bytes, appended to columns, or passed over.
 
-use super::json;
-use super::plan::{PassPlan, Plan, Reach, Step};
+use self::plan::{PassPlan, Plan, Reach, Step};
+use crate::column::bytes::{fixed, take};
 use crate::column::{Column, ColumnError, Labels, ValueError, decimal, temporal};
+use crate::json;
+
+pub(crate) mod plan;
 
 /// Reads one image off the front of `rest`. All columns stand in it. At an error the columns hold part of a row.
 #[inline]
-pub(crate) fn read_image(plan: &Plan, rest: &mut &[u8], columns: &mut [Column]) -> Result<(), ColumnError> {
+pub fn read_image(plan: &Plan, rest: &mut &[u8], columns: &mut [Column]) -> Result<(), ColumnError> {
     let short = ColumnError { column: 0, error: ValueError::Short };
     let (nulls, mut bytes) = rest.split_at_checked(plan.columns.len().div_ceil(8)).ok_or(short)?;
     for (place, (planned, column)) in plan.columns.iter().zip(columns).enumerate() {
@@ -26,7 +29,7 @@ pub(crate) fn read_image(plan: &Plan, rest: &mut &[u8], columns: &mut [Column]) 
 }
 
 /// Passes over one image.
-pub(crate) fn pass_image(plan: &PassPlan, rest: &mut &[u8]) -> Result<(), ValueError> {
+pub fn pass_image(plan: &PassPlan, rest: &mut &[u8]) -> Result<(), ValueError> {
     let (nulls, mut bytes) = rest.split_at_checked(plan.columns.len().div_ceil(8)).ok_or(ValueError::Short)?;
     for (place, reach) in plan.columns.iter().enumerate() {
         if nulls.get(place / 8).is_some_and(|byte| byte >> (place % 8) & 1 == 1) {
@@ -111,20 +114,6 @@ fn read_value(step: &Step, bytes: &mut &[u8], column: &mut Column) -> Result<(),
         }
     }
     Ok(())
-}
-
-#[inline]
-fn fixed<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], ValueError> {
-    let (value, rest) = bytes.split_first_chunk::<N>().ok_or(ValueError::Short)?;
-    *bytes = rest;
-    Ok(*value)
-}
-
-#[inline]
-fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Result<&'a [u8], ValueError> {
-    let (value, rest) = bytes.split_at_checked(length).ok_or(ValueError::Short)?;
-    *bytes = rest;
-    Ok(value)
 }
 
 #[inline]

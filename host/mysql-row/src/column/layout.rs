@@ -9,39 +9,39 @@ use cdchost_model::TableSchema;
 use super::{Column, ColumnKind, ValueError};
 
 /// The name that the server gives a primary key's index.
-pub(crate) const PRIMARY: &str = "PRIMARY";
+pub const PRIMARY: &str = "PRIMARY";
 
 /// A table as this source reads it.
 #[derive(Debug)]
-pub(crate) struct TableLayout {
+pub struct TableLayout {
     /// As everyone else knows it.
-    pub(crate) schema: Arc<TableSchema>,
+    pub schema: Arc<TableSchema>,
     /// One a column.
-    pub(crate) kinds: Vec<ColumnKind>,
+    pub kinds: Vec<ColumnKind>,
     /// The index of its key.
-    pub(crate) key_index: String,
+    pub key_index: String,
     arrow: SchemaRef,
 }
 
 /// A value that cannot be taken, and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ColumnError {
+pub struct ColumnError {
     /// Place of the column.
-    pub(crate) column: usize,
+    pub column: usize,
     /// What is wrong.
-    pub(crate) error: ValueError,
+    pub error: ValueError,
 }
 
 /// Rows of one table, column by column.
 #[derive(Debug)]
-pub(crate) struct Columns {
+pub struct Columns {
     columns: Vec<Column>,
     arrow: SchemaRef,
 }
 
 impl TableLayout {
     /// Reads the kinds out of the schema's native types; the error names the first column whose type is not offered.
-    pub(crate) fn new(schema: Arc<TableSchema>, key_index: String) -> Result<Self, String> {
+    pub fn new(schema: Arc<TableSchema>, key_index: String) -> Result<Self, String> {
         let kinds = schema
             .fields
             .iter()
@@ -52,42 +52,42 @@ impl TableLayout {
     }
 
     /// Empty columns for its rows.
-    pub(crate) fn columns(&self) -> Columns {
+    pub fn columns(&self) -> Columns {
         let columns = self.arrow.fields().iter().map(|field| Column::new(field.data_type().clone())).collect();
         Columns { columns, arrow: Arc::clone(&self.arrow) }
     }
 
     /// Whether its key is the primary key, not another unique one.
-    pub(crate) fn has_primary_key(&self) -> bool {
+    pub fn has_primary_key(&self) -> bool {
         self.key_index == PRIMARY
     }
 
     /// Places of the key's columns.
-    pub(crate) fn key(&self) -> impl Iterator<Item = usize> + '_ {
+    pub fn key(&self) -> impl Iterator<Item = usize> + '_ {
         self.schema.primary_key.iter().map(|&place| place as usize)
     }
 }
 
 impl Columns {
     /// The columns, to append to. All must get the same number of values.
-    pub(crate) fn as_mut_slice(&mut self) -> &mut [Column] {
+    pub fn as_mut_slice(&mut self) -> &mut [Column] {
         &mut self.columns
     }
 
     /// One of them.
-    pub(crate) fn column(&self, place: usize) -> &Column {
+    pub fn column(&self, place: usize) -> &Column {
         &self.columns[place]
     }
 
     /// Takes back all from row `length` on.
-    pub(crate) fn truncate(&mut self, length: usize) {
+    pub fn truncate(&mut self, length: usize) {
         for column in &mut self.columns {
             column.truncate(length);
         }
     }
 
     /// The batch of all rows; the columns are empty afterwards.
-    pub(crate) fn finish(&mut self) -> Result<RecordBatch, ColumnError> {
+    pub fn finish(&mut self) -> Result<RecordBatch, ColumnError> {
         let mut arrays = Vec::with_capacity(self.columns.len());
         for (place, column) in self.columns.iter_mut().enumerate() {
             arrays.push(column.finish().map_err(|(_, error)| ColumnError { column: place, error })?);

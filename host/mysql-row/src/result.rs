@@ -2,12 +2,10 @@
 
 use cdchost_mysql_wire::Column as ResultColumn;
 
-use super::walk::KeyValue;
+use crate::KeyValue;
+use crate::column::bytes::{fixed, take};
 use crate::column::temporal::{Clock, Day, duration, timestamp};
 use crate::column::{Column, ColumnError, ColumnKind, TableLayout, ValueError, decimal};
-
-#[cfg(test)]
-mod tests;
 
 /// How one value is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +38,7 @@ struct PlannedColumn {
 
 /// How a chunk's rows are read: compiled once for a prepared statement.
 #[derive(Debug)]
-pub(crate) struct ChunkPlan {
+pub struct ResultPlan {
     columns: Vec<PlannedColumn>,
     /// For each column of the key, in the key's order: its place among the key's columns in row order, and how it is
     /// bound.
@@ -68,9 +66,9 @@ const BLOB: u8 = 252;
 const VAR_STRING: u8 = 253;
 const STRING: u8 = 254;
 
-impl ChunkPlan {
+impl ResultPlan {
     /// Checks a result's columns against the table as it is known; the error names the first that differs.
-    pub(crate) fn compile(found: &[ResultColumn], layout: &TableLayout) -> Result<Self, String> {
+    pub fn compile(found: &[ResultColumn], layout: &TableLayout) -> Result<Self, String> {
         if found.len() != layout.kinds.len() {
             return Err(format!("{} columns in place of {}", found.len(), layout.kinds.len()));
         }
@@ -97,7 +95,7 @@ impl ChunkPlan {
     }
 
     /// Reads one row. At an error the columns hold part of it.
-    pub(crate) fn read_row(&mut self, row: &[u8], columns: &mut [Column]) -> Result<(), ColumnError> {
+    pub fn read_row(&mut self, row: &[u8], columns: &mut [Column]) -> Result<(), ColumnError> {
         let short = ColumnError { column: 0, error: ValueError::Short };
         let (nulls, mut bytes) = row.split_at_checked((self.columns.len() + 9) / 8).ok_or(short)?;
         self.key_bytes.clear();
@@ -128,7 +126,7 @@ impl ChunkPlan {
     }
 
     /// The key of the row read last.
-    pub(crate) fn last_key(&self) -> Option<Vec<KeyValue>> {
+    pub fn last_key(&self) -> Option<Vec<KeyValue>> {
         let value = |&(order, column_type, unsigned): &(usize, u8, bool)| {
             let start = if order == 0 { 0 } else { *self.key_ends.get(order - 1)? };
             let bytes = self.key_bytes.get(start..*self.key_ends.get(order)?)?.to_vec();
@@ -214,20 +212,6 @@ fn read_value(step: Step, bytes: &mut &[u8], column: &mut Column) -> Result<(), 
     Ok(())
 }
 
-#[inline]
-fn fixed<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], ValueError> {
-    let (value, rest) = bytes.split_first_chunk::<N>().ok_or(ValueError::Short)?;
-    *bytes = rest;
-    Ok(*value)
-}
-
-#[inline]
-fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Result<&'a [u8], ValueError> {
-    let (value, rest) = bytes.split_at_checked(length).ok_or(ValueError::Short)?;
-    *bytes = rest;
-    Ok(value)
-}
-
 /// Bytes behind their length, which is one byte, or a mark and two, three or eight.
 #[inline]
 fn counted<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], ValueError> {
@@ -281,3 +265,6 @@ fn time(bytes: &mut &[u8]) -> Result<i64, ValueError> {
     let hour = hour.ok_or(ValueError::Malformed("time"))?;
     duration(negative != 0, Clock { hour, minute: minute.into(), second: second.into(), micro })
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,7 +71,7 @@ pub(crate) struct PlannedColumn {
 
 /// How the images of a table are read.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub struct Plan {
     pub(crate) columns: Vec<PlannedColumn>,
 }
 
@@ -86,25 +86,49 @@ pub(crate) enum Reach {
 
 /// How the images of a table are passed over. Needs nothing but the table map.
 #[derive(Debug)]
-pub(crate) struct PassPlan {
+pub struct PassPlan {
     pub(crate) columns: Vec<Reach>,
 }
 
 /// How the log's table differs from the table as we know it.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub(crate) enum Mismatch {
+pub enum Mismatch {
     /// More or fewer columns.
     #[error("the log has {found} columns, the table is known with {known}")]
-    Count { known: usize, found: usize },
+    Count {
+        /// Columns that the table is known with.
+        known: usize,
+        /// Columns in the log.
+        found: usize,
+    },
     /// A column of another name.
     #[error("column {place} is `{found}` in the log, but known as `{known}`")]
-    Name { place: usize, known: String, found: String },
+    Name {
+        /// Its place, from 1 on.
+        place: usize,
+        /// Its known name.
+        known: String,
+        /// Its name in the log.
+        found: String,
+    },
     /// A column of another type.
     #[error("column `{column}` is known as {known}, which does not fit type {found} (metadata {metadata}) of the log")]
-    Type { column: String, known: String, found: u8, metadata: u16 },
+    Type {
+        /// Its name.
+        column: String,
+        /// Its known type, as the server writes it.
+        known: String,
+        /// Its type in the log, by number.
+        found: u8,
+        /// What the log says with the type.
+        metadata: u16,
+    },
     /// An ENUM or SET with other labels.
     #[error("column `{column}` has other labels in the log than it is known with")]
-    Labels { column: String },
+    Labels {
+        /// Its name.
+        column: String,
+    },
 }
 
 const TINY: u8 = 1;
@@ -133,8 +157,13 @@ const STRING: u8 = 254;
 const GEOMETRY: u8 = 255;
 
 impl Plan {
+    /// Columns of an image.
+    pub fn column_count(&self) -> usize {
+        self.columns.len()
+    }
+
     /// Checks a table map against the table as it is known, and compiles how its images are read.
-    pub(crate) fn compile(map: &TableMap, layout: &TableLayout) -> Result<Self, Mismatch> {
+    pub fn compile(map: &TableMap, layout: &TableLayout) -> Result<Self, Mismatch> {
         let known = &layout.schema.fields;
         if map.columns.len() != known.len() {
             return Err(Mismatch::Count { known: known.len(), found: map.columns.len() });
@@ -236,8 +265,13 @@ fn counted_width(found: u8, metadata: u16) -> Option<u8> {
 }
 
 impl PassPlan {
+    /// Columns of an image.
+    pub fn column_count(&self) -> usize {
+        self.columns.len()
+    }
+
     /// Compiles how images are passed over; none for a type whose values' lengths are not known.
-    pub(crate) fn compile(map: &TableMap) -> Option<Self> {
+    pub fn compile(map: &TableMap) -> Option<Self> {
         Some(Self { columns: map.columns.iter().map(reach).collect::<Option<_>>()? })
     }
 }

@@ -4,26 +4,42 @@ use std::sync::Arc;
 
 use cdchost_model::LogicalType;
 
-#[cfg(test)]
-mod tests;
-
 /// A column's type with all that its values need to be read: from a row of a query and from a row in the log alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ColumnKind {
+pub enum ColumnKind {
     /// TINYINT to BIGINT.
-    Integer { bytes: u8, unsigned: bool },
+    Integer {
+        /// 1 for TINYINT to 8 for BIGINT.
+        bytes: u8,
+        /// UNSIGNED or ZEROFILL.
+        unsigned: bool,
+    },
     /// FLOAT.
     Float,
     /// DOUBLE.
     Double,
     /// DECIMAL.
-    Decimal { precision: u8, scale: u8 },
-    /// CHAR, VARCHAR, TEXT and their kin; `max` in characters where the server limits it.
-    Text { max: Option<u32> },
-    /// VARBINARY, BLOB and their kin; `max` in bytes.
-    Bytes { max: Option<u32> },
+    Decimal {
+        /// Digits in all, up to 65.
+        precision: u8,
+        /// Digits behind the point, up to 30.
+        scale: u8,
+    },
+    /// CHAR, VARCHAR, TEXT and their kin.
+    Text {
+        /// Characters at most, where the server limits them.
+        max: Option<u32>,
+    },
+    /// VARBINARY, BLOB and their kin.
+    Bytes {
+        /// Bytes at most, where the server limits them.
+        max: Option<u32>,
+    },
     /// BINARY, which the log holds without its trailing zeros.
-    Binary { length: u32 },
+    Binary {
+        /// Bytes of every value.
+        length: u32,
+    },
     /// ENUM, with its labels from number 1 on.
     Enum(Labels),
     /// SET, with the label of each bit.
@@ -32,22 +48,31 @@ pub(crate) enum ColumnKind {
     Json,
     /// DATE.
     Date,
-    /// TIME with digits of fraction.
-    Time { fraction: u8 },
-    /// DATETIME with digits of fraction.
-    Datetime { fraction: u8 },
-    /// TIMESTAMP with digits of fraction.
-    Timestamp { fraction: u8 },
+    /// TIME.
+    Time {
+        /// Digits of fraction, up to 6.
+        fraction: u8,
+    },
+    /// DATETIME.
+    Datetime {
+        /// Digits of fraction, up to 6.
+        fraction: u8,
+    },
+    /// TIMESTAMP.
+    Timestamp {
+        /// Digits of fraction, up to 6.
+        fraction: u8,
+    },
     /// YEAR.
     Year,
 }
 
 /// The labels of an ENUM or SET.
-pub(crate) type Labels = Arc<[Box<str>]>;
+pub type Labels = Arc<[Box<str>]>;
 
 impl ColumnKind {
     /// Reads `information_schema.columns.column_type`; none for a type that is not offered.
-    pub(crate) fn parse(native: &str) -> Option<Self> {
+    pub fn parse(native: &str) -> Option<Self> {
         let name_end = native.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(native.len());
         let (name, rest) = native.split_at(name_end);
         let name = name.to_ascii_lowercase();
@@ -91,7 +116,7 @@ impl ColumnKind {
     }
 
     /// What its values mean outside of the server.
-    pub(crate) fn logical(&self) -> LogicalType {
+    pub fn logical(&self) -> LogicalType {
         match *self {
             Self::Integer { bytes: 1, unsigned: false } => LogicalType::Int8,
             Self::Integer { bytes: 1, unsigned: true } => LogicalType::Uint8,
@@ -119,7 +144,7 @@ impl ColumnKind {
     }
 
     /// Whether its values are text in a character set of the column's own.
-    pub(crate) fn has_charset(&self) -> bool {
+    pub fn has_charset(&self) -> bool {
         matches!(self, Self::Text { .. } | Self::Enum(_) | Self::Set(_))
     }
 }
@@ -161,3 +186,6 @@ fn parse_labels(rest: &str) -> Option<Vec<Box<str>>> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

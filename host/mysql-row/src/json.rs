@@ -5,9 +5,6 @@ use std::io::Write as _;
 use crate::column::ValueError;
 use crate::column::{decimal, temporal};
 
-#[cfg(test)]
-mod tests;
-
 /// Nesting that the server allows.
 const DEPTH_MAX: usize = 100;
 /// A text is never longer than this many times its binary form: one control character becomes `\u001f`, a number in
@@ -332,3 +329,6 @@ fn print_base64(bytes: &[u8], out: &mut Vec<u8>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
