@@ -59,7 +59,11 @@ pub async fn run(options: &CrashOptions, say: fn(&str)) -> Result<Tally> {
         let left = options.rounds - tally.rounds;
         let mut campaign = Campaign::open(&server, &statements, number, random.random()).await?;
         for place in 0..left.min(CAMPAIGN_ROUNDS) {
-            let round = campaign.round(aims.next(place, &mut random), &mut random)?;
+            let aim = aims.next(place, &mut random);
+            let round = campaign.round(aim, &mut random)?;
+            if aim.phase().is_some_and(|phase| phase != round.phase && aim != aim::Aim::Snapshot) {
+                aims.again(aim);
+            }
             tally.count(&round);
             say(&format!("round {}: {round}", tally.rounds));
         }

@@ -68,7 +68,7 @@ pub enum Remedy {
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
     /// The server cannot be reached.
-    #[error("cannot connect to {address}")]
+    #[error("{address} cannot be reached")]
     Connect {
         /// `host:port`.
         address: String,

@@ -83,7 +83,7 @@ impl SourceConnector for MysqlSource {
                     return self.opened(host, look, patterns, restored);
                 }
                 Err(error) => {
-                    tracing::warn!(host = name, %error, "host not usable");
+                    tracing::warn!(host = name, error = refusal::chain(&error), "host not usable");
                     // The first host's reason is shown: it is the one that is meant to serve.
                     failure.get_or_insert_with(|| refusal::session_error(name, error));
                 }

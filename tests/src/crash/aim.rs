@@ -6,6 +6,8 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom, SliceRandom};
 
+use super::trace::Phase;
+
 /// How long a failpoint holds the program.
 const HELD_MS: u64 = 40;
 
@@ -36,6 +38,18 @@ impl Aim {
             Self::Record => Some("prepared"),
             Self::Commit => Some("record-stored"),
             Self::Recovery => Some("recovery-started"),
+        }
+    }
+
+    /// The phase that a kill is to fall into; none for any.
+    pub(crate) fn phase(self) -> Option<Phase> {
+        match self {
+            Self::Any => None,
+            Self::Snapshot => Some(Phase::Snapshot),
+            Self::Prepare => Some(Phase::Prepare),
+            Self::Record => Some(Phase::Record),
+            Self::Commit => Some(Phase::Commit),
+            Self::Recovery => Some(Phase::Recovery),
         }
     }
 
@@ -81,5 +95,29 @@ impl Aims {
             self.0.shuffle(random);
         }
         self.0.pop().unwrap_or(Aim::Any)
+    }
+
+    /// Aims there again in the next round, in place of one that would fall anywhere: the kill fell elsewhere.
+    pub(crate) fn again(&mut self, aim: Aim) {
+        if let Some(any) = self.0.iter().position(|&next| next == Aim::Any) {
+            self.0.remove(any);
+        }
+        self.0.push(aim);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+
+    #[test]
+    fn a_missed_aim_takes_the_place_of_any_moment() {
+        let mut random = StdRng::seed_from_u64(1);
+        let mut aims = Aims(vec![Aim::Commit, Aim::Any, Aim::Record]);
+        aims.again(Aim::Prepare);
+        let next: Vec<_> = (2..5).map(|round| aims.next(round, &mut random)).collect();
+        assert_eq!(next, [Aim::Prepare, Aim::Record, Aim::Commit]);
     }
 }

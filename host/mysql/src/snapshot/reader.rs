@@ -353,7 +353,7 @@ fn differs_from(job: &ReaderJob, differs: &str) -> Failure {
 
 fn read_error(layout: &TableLayout, error: WireError) -> ConnectorError {
     let table = &layout.schema.table;
-    ConnectorError::stop(StopClass::Source, "mysql-chunk", format!("table {table} cannot be read: {error}"))
+    ConnectorError::stop(StopClass::Source, "mysql-chunk", format!("table {table} cannot be read"))
         .with_table(table.clone())
         .with_instruction("see that the server runs and that the account may SELECT from the table")
         .with_cause(error)

@@ -26,16 +26,21 @@ pub(super) fn session_error(host: &str, error: SessionError) -> ConnectorError {
         return ConnectorError::stop(StopClass::Source, "mysql-answer", message)
             .with_instruction("see that the server is a MySQL server of version 8.0 or later");
     };
-    let message = format!("{host}: {error}");
     let shaped = match error.remedy() {
-        Remedy::Reconnect => ConnectorError::restart(StopClass::Source, "mysql-unreachable", message)
-            .with_instruction("see that the server runs and can be reached from here"),
-        Remedy::FixConfig => ConnectorError::stop(StopClass::Config, "mysql-login", message)
-            .with_instruction("correct username, password, host or tls in [source]"),
-        Remedy::AskServerCode => ConnectorError::stop(StopClass::Source, "mysql-refused", message)
+        Remedy::Reconnect => {
+            ConnectorError::restart(StopClass::Source, "mysql-unreachable", format!("no connection to {host}"))
+                .with_instruction("see that the server runs and can be reached from here")
+        }
+        Remedy::FixConfig => {
+            ConnectorError::stop(StopClass::Config, "mysql-login", format!("{host} does not let us in"))
+                .with_instruction("correct username, password, host or tls in [source]")
+        }
+        Remedy::AskServerCode => ConnectorError::stop(StopClass::Source, "mysql-refused", format!("{host} refuses"))
             .with_instruction("see what the server's message asks for"),
-        Remedy::Stop | Remedy::Bug => ConnectorError::stop(StopClass::Source, "mysql-protocol", message)
-            .with_instruction("see that the address is one of a MySQL server of version 8.0 or later"),
+        Remedy::Stop | Remedy::Bug => {
+            ConnectorError::stop(StopClass::Source, "mysql-protocol", format!("{host} cannot be understood"))
+                .with_instruction("see that the address is one of a MySQL server of version 8.0 or later")
+        }
     };
     shaped.with_cause(error)
 }
