@@ -28,6 +28,8 @@ fn cases() -> Vec<Case> {
     cases.extend(pipeline_file());
     cases.extend(plugins());
     cases.extend(state_folder());
+    cases.extend(checks());
+    cases.extend(inspections());
     cases
 }
 
@@ -35,6 +37,7 @@ fn command_line() -> Vec<Case> {
     vec![
         Case::new("help", &["--help"]),
         Case::new("help-of-run", &["run", "--help"]),
+        Case::new("help-of-check", &["check", "--help"]),
         Case::new("version", &["--version"]),
         Case::new("no-command", &[]),
         Case::new("unknown-command", &["rnu"]),
@@ -78,6 +81,8 @@ fn plugins() -> Vec<Case> {
         Case::new("plugin-has-another-digest", RUN)
             .edit("plugin =", &format!("sha256 = \"{}\"\nplugin =", "0".repeat(64))),
         Case::new("option-unknown", RUN).edit("plugin =", "colour = \"red\"\nplugin ="),
+        Case::new("stdout-not-granted", RUN).edit("\"blackhole\"", "\"print\""),
+        Case::new("guarantee-not-held", RUN).edit("\"blackhole\"", "\"print\"\nallow.stdout = true"),
         Case::new("sink-key-misspelt", RUN).edit("plugin =", "paralelism = 2\nplugin ="),
         Case::new("everything-at-once", RUN)
             .edit("\"blackhole\"", "\"blackhole2\"")
@@ -102,5 +107,29 @@ fn state_folder() -> Vec<Case> {
             room.keep(listener);
             Ok(())
         }),
+    ]
+}
+
+fn checks() -> Vec<Case> {
+    const CHECK: &[&str] = &["check", "--plugins", "PLUGINS", "pipeline.toml"];
+    const JSON: &[&str] = &["check", "--json", "--plugins", "PLUGINS", "pipeline.toml"];
+    const SHOW: &[&str] = &["check", "--show-config", "--plugins", "PLUGINS", "pipeline.toml"];
+    vec![
+        Case::new("check-finds-everything-at-once", CHECK)
+            .edit("\"blackhole\"", "\"print\"")
+            .prepare(|room| Ok(fs::write(room.path("state"), "")?)),
+        Case::new("check-as-json", JSON),
+        Case::new("check-of-a-wrong-file", CHECK).edit("interval = \"1s\"", "intervall = \"1s\""),
+        Case::new("check-shows-the-config", SHOW),
+    ]
+}
+
+fn inspections() -> Vec<Case> {
+    const FILE: &[&str] = &["plugin", "inspect", "own.wasm"];
+    vec![
+        Case::new("inspect", &["plugin", "inspect", "PLUGINS/file/file.wasm"]),
+        Case::new("inspect-as-json", &["plugin", "inspect", "--json", "PLUGINS/print/print.wasm"]),
+        Case::new("inspect-of-a-text", FILE).prepare(|room| Ok(fs::write(room.path("own.wasm"), "hello")?)),
+        Case::new("inspect-of-nothing", FILE),
     ]
 }

@@ -22,31 +22,18 @@ pub async fn seal(built: &Path, sealed: &Path) -> Result<()> {
     let engine = PluginEngine::new(EngineOptions::new(Arc::new(SystemClock::default())))?;
     let plugin = engine.load(built, None).await.with_context(|| format!("load {}", built.display()))?;
     let new = sealed.with_extension("wasm.new");
-    std::fs::write(&new, with_sections(&bytes, plugin.manifest()))
+    std::fs::write(&new, with_sections(&bytes, plugin.manifest())?)
         .with_context(|| format!("write {}", new.display()))?;
     std::fs::rename(&new, sealed).with_context(|| format!("write {}", sealed.display()))
 }
 
 /// The component with `cdchost:api` (three u16, big-endian) and `cdchost:manifest` (JSON) behind it.
-fn with_sections(component: &[u8], manifest: &Manifest) -> Vec<u8> {
+fn with_sections(component: &[u8], manifest: &Manifest) -> Result<Vec<u8>> {
     let api: Vec<u8> = CONTRACT.iter().flat_map(|part| part.to_be_bytes()).collect();
     let mut sealed = component.to_vec();
     push_section(&mut sealed, "cdchost:api", &api);
-    push_section(&mut sealed, "cdchost:manifest", json(manifest).to_string().as_bytes());
-    sealed
-}
-
-fn json(manifest: &Manifest) -> serde_json::Value {
-    serde_json::json!({
-        "name": manifest.name,
-        "version": manifest.version,
-        "description": manifest.description,
-        "config-schema": manifest.config_schema,
-        "secrets": manifest.secrets,
-        "wants": manifest.wants,
-        "state-version": manifest.state_version,
-        "reads-state-from": manifest.reads_state_from,
-    })
+    push_section(&mut sealed, "cdchost:manifest", &serde_json::to_vec(manifest)?);
+    Ok(sealed)
 }
 
 /// Appends a custom section: id 0, the length of what follows, the name with its length, the content.

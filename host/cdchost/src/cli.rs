@@ -10,6 +10,10 @@ Examples:
       Reads all tables, then follows the log, until it is told to stop.
   cdchost run --plugins ./plugins --until caught-up pipeline.toml
       Ends when everything that the server has now is committed.
+  cdchost check --plugins ./plugins pipeline.toml
+      Says all that is wrong, and what would be written where; starts nothing.
+  cdchost plugin inspect plugins/paimon/paimon.wasm
+      Says what a plugin is, asks for, and which options it has.
   curl --unix-socket STATE/control.sock http://localhost/v1/status
       Shows how far a running pipeline is; STATE is the folder of `checkpoint.store`.
 
@@ -36,6 +40,51 @@ pub(crate) enum Command {
     /// the process at once. After any end, the same command goes on where it was.
     #[command(after_help = EXAMPLES)]
     Run(RunArguments),
+
+    /// Looks at a pipeline without starting it: everything that is wrong, and what would be written where
+    ///
+    /// Connects to the server, and loads each plugin without any grant. Writes nothing.
+    Check(CheckArguments),
+
+    /// Tells about plugins
+    #[command(subcommand)]
+    Plugin(PluginCommand),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// Folder of the plugins: NAME.wasm or NAME/NAME.wasm
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plugins: PathBuf,
+
+    /// Shows the pipeline file as it counts too: defaults filled in, secrets masked
+    #[arg(long)]
+    pub(crate) show_config: bool,
+
+    /// Prints one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// The pipeline file
+    #[arg(value_name = "pipeline.toml")]
+    pub(crate) pipeline: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PluginCommand {
+    /// What a component imports, exports and asks for, and which options it has
+    Inspect(InspectArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InspectArguments {
+    /// Prints one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// The component
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
 }
 
 #[derive(Debug, Args)]

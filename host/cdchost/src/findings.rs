@@ -21,6 +21,21 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
+    /// These, and no others.
+    pub(crate) fn of(blame: Blame, findings: impl IntoIterator<Item = Finding>) -> Self {
+        Self { list: findings.into_iter().map(|finding| (blame, finding)).collect() }
+    }
+
+    /// All, with who has to mend them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(Blame, Finding)> {
+        self.list.iter()
+    }
+
+    /// How many errors there are, in words.
+    pub(crate) fn error_count(&self) -> String {
+        plural(self.iter().filter(|(_, finding)| finding.severity == Severity::Error).count(), "error")
+    }
+
     pub(crate) fn add(&mut self, blame: Blame, finding: Finding) {
         self.list.push((blame, finding));
     }
@@ -45,10 +60,8 @@ impl Findings {
         for (_, finding) in &self.list {
             screen.finding(finding);
         }
-        let count = |severity| self.list.iter().filter(|(_, finding)| finding.severity == severity).count();
-        let errors = count(Severity::Error);
-        if errors > 0 {
-            screen.refusal(&format!("{}: nothing was started", plural(errors, "error")));
+        if self.exit_code().is_some() {
+            screen.refusal(&format!("{}: nothing was started", self.error_count()));
         }
     }
 }

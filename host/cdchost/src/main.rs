@@ -24,5 +24,7 @@ fn main() -> ExitCode {
     cdchost_pipeline::arm_failpoints();
     match Cli::parse().command {
         Command::Run(arguments) => commands::run::run(arguments),
+        Command::Check(arguments) => commands::check::run(&arguments),
+        Command::Plugin(command) => commands::plugin::run(&command),
     }
 }

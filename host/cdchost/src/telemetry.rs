@@ -83,22 +83,27 @@ impl Screen {
         }
     }
 
-    /// Writes lines for people. What is not printable is shown as an escape, and every line but the first is indented,
-    /// so that a name from a server can neither move the cursor nor look like a line of ours.
+    /// Writes lines for people.
     pub(crate) fn lines(&self, text: &str) {
-        let mut shown = String::with_capacity(text.len() + 1);
-        for (index, line) in text.lines().enumerate() {
-            if index > 0 && !line.starts_with("    ") {
-                shown.push_str("    ");
-            }
-            for c in line.chars() {
-                if c.is_control() { shown.extend(c.escape_debug()) } else { shown.push(c) }
-            }
-            shown.push('\n');
-        }
         // Nobody is left to tell if standard error is gone.
-        let _ = self.clone().write_all(shown.as_bytes());
+        let _ = self.clone().write_all(printable(text).as_bytes());
     }
+}
+
+/// Lines for people. What is not printable is shown as an escape, and every line but the first is indented, so that a
+/// name from a server can neither move the cursor nor look like a line of ours.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len() + 1);
+    for (index, line) in text.lines().enumerate() {
+        if index > 0 && !line.starts_with("    ") {
+            shown.push_str("    ");
+        }
+        for c in line.chars() {
+            if c.is_control() { shown.extend(c.escape_debug()) } else { shown.push(c) }
+        }
+        shown.push('\n');
+    }
+    shown
 }
 
 impl Write for Screen {

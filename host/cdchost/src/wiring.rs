@@ -1,6 +1,8 @@
 //! From a pipeline file to a pipeline that can be started: looks at everything first, then takes hold of it.
 
 mod check;
+mod examine;
+mod plugins;
 mod source;
 
 use std::collections::BTreeMap;
@@ -9,15 +11,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cdchost_checkpoint::CheckpointStore;
-use cdchost_config::{Finding, Loaded, SinkConfig};
-use cdchost_connector::{Capabilities, Clock, SourceConnector};
+use cdchost_config::{Finding, Loaded, PipelineConfig, SinkConfig};
+use cdchost_connector::{Capabilities, Clock, Sink, SourceConnector};
 use cdchost_pipeline::{PipelineMetrics, PipelineSetup, SinkSetup};
 use cdchost_plugin::{Plugin, SinkSpec};
 use cdchost_storage::{StorageError, Store};
 
 pub(crate) use self::check::check;
+pub(crate) use self::examine::{Examined, examine};
 use crate::findings::{Blame, Findings};
-use crate::server::SinkIdentity;
+use crate::server::{SinkIdentity, hex};
 use crate::state::StateFolder;
 
 /// A pipeline that was looked at and found good. Nothing was written yet.
@@ -37,6 +40,8 @@ pub(crate) struct Checked {
 struct CheckedSink {
     plugin: Plugin,
     capabilities: Capabilities,
+    /// The same sink over empty stores in memory, to be asked what it takes.
+    stand_in: Arc<dyn Sink>,
 }
 
 /// What a sink promises, for the user.
@@ -59,25 +64,7 @@ pub(crate) struct Ready {
 impl Checked {
     /// The write contract of each sink, in the order of the file.
     pub(crate) fn contracts(&self) -> Vec<Contract> {
-        let sinks = self.identities().into_iter().zip(&self.sinks);
-        let contract = |(sink, checked): (SinkIdentity, &CheckedSink)| Contract {
-            sink,
-            version: checked.plugin.manifest().version.clone(),
-            lines: checked.capabilities.contract.clone(),
-        };
-        sinks.map(contract).collect()
-    }
-
-    fn identities(&self) -> Vec<SinkIdentity> {
-        let config = &self.loaded.config;
-        let sinks = config.sinks.iter().zip(&self.sinks);
-        let identity = |(sink, checked): (&SinkConfig, &CheckedSink)| SinkIdentity {
-            id: sink.id.clone(),
-            plugin: sink.plugin.clone(),
-            digest: checked.plugin.digest(),
-            parallelism: sink.parallelism.unwrap_or(config.parallelism),
-        };
-        sinks.map(identity).collect()
+        contracts(&self.loaded.config, &self.sinks)
     }
 
     /// Takes hold of the state folder and opens the stores.
@@ -86,16 +73,14 @@ impl Checked {
         let listener = state.listen().map_err(environment)?;
         let stores = self.stores().await?;
         let store = self.checkpoint_store(&stores).await?;
-        let sinks = self.identities();
+        let sinks = identities(&self.loaded.config, &self.sinks);
         let config = self.loaded.config;
         let mut setups = Vec::new();
         for ((checked, sink), identity) in self.sinks.iter().zip(&config.sinks).zip(&sinks) {
             let built = checked.plugin.sink(spec(&config.name, sink, stores.clone()));
             let built = built.map_err(|error| {
-                let mut findings = Findings::default();
                 let instruction = error.instruction();
-                findings.extend(Blame::Config, error.findings().into_iter().map(|f| Finding::error(f, instruction)));
-                findings
+                Findings::of(Blame::Config, error.findings().into_iter().map(|f| Finding::error(f, instruction)))
             })?;
             setups.push(SinkSetup { sink: built, parallelism: identity.parallelism });
         }
@@ -143,10 +128,39 @@ impl Checked {
     }
 }
 
+/// The write contract of each sink, in the order of the file.
+fn contracts(config: &PipelineConfig, sinks: &[CheckedSink]) -> Vec<Contract> {
+    let contract = |(sink, checked): (SinkIdentity, &CheckedSink)| Contract {
+        sink,
+        version: checked.plugin.manifest().version.clone(),
+        lines: checked.capabilities.contract.clone(),
+    };
+    identities(config, sinks).into_iter().zip(sinks).map(contract).collect()
+}
+
+fn identities(config: &PipelineConfig, sinks: &[CheckedSink]) -> Vec<SinkIdentity> {
+    let identity = |(sink, checked): (&SinkConfig, &CheckedSink)| SinkIdentity {
+        id: sink.id.clone(),
+        plugin: sink.plugin.clone(),
+        digest: checked.plugin.digest(),
+        parallelism: sink.parallelism.unwrap_or(config.parallelism),
+    };
+    config.sinks.iter().zip(sinks).map(identity).collect()
+}
+
+impl Contract {
+    /// For people: what the sink is, then what it promises.
+    pub(crate) fn text_lines(&self) -> impl Iterator<Item = String> {
+        let Self { sink, version, lines } = self;
+        let digest = hex(&sink.digest);
+        let short = digest.get(..12).unwrap_or_default();
+        let head = format!("sink {}: {} {version} ({short}), parallelism {}", sink.id, sink.plugin, sink.parallelism);
+        std::iter::once(head).chain(lines.iter().map(|(key, text)| format!("  {key}: {text}")))
+    }
+}
+
 fn environment(finding: Finding) -> Findings {
-    let mut findings = Findings::default();
-    findings.add(Blame::Environment, finding);
-    findings
+    Findings::of(Blame::Environment, [finding])
 }
 
 fn spec(pipeline: &str, sink: &SinkConfig, stores: BTreeMap<String, Store>) -> SinkSpec {

@@ -53,6 +53,11 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// [`Loaded::shown`] as it would stand in the file.
+    pub fn shown_as_toml(&self) -> String {
+        toml::to_string_pretty(&self.shown).expect("what came from TOML goes back into it")
+    }
+
     /// The folder of the pipeline's state, where `checkpoint.store` is one of this machine.
     pub fn state_folder(&self) -> Option<PathBuf> {
         let local = |(name, storage): (&String, &crate::StorageConfig)| {

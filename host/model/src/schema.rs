@@ -1,5 +1,6 @@
 //! The shape of a table's rows, and how each logical type lies in Arrow.
 
+use std::fmt;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Schema, SchemaRef, TimeUnit};
@@ -101,6 +102,37 @@ impl LogicalType {
             Self::Timestamp { .. } => DataType::Timestamp(TimeUnit::Microsecond, None),
             Self::TimestampUtc { .. } => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         }
+    }
+}
+
+/// As the plugin contract names it: `int64`, `decimal(10,2)`, `text(20)`, `timestamp-utc(6)`.
+impl fmt::Display for LogicalType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = match self {
+            Self::Boolean => "boolean",
+            Self::Int8 => "int8",
+            Self::Int16 => "int16",
+            Self::Int32 => "int32",
+            Self::Int64 => "int64",
+            Self::Uint8 => "uint8",
+            Self::Uint16 => "uint16",
+            Self::Uint32 => "uint32",
+            Self::Uint64 => "uint64",
+            Self::Float32 => "float32",
+            Self::Float64 => "float64",
+            Self::Decimal { precision, scale } => return write!(f, "decimal({precision},{scale})"),
+            Self::Text { max: Some(max) } => return write!(f, "text({max})"),
+            Self::Text { max: None } => "text",
+            Self::Bytes { max: Some(max) } => return write!(f, "bytes({max})"),
+            Self::Bytes { max: None } => "bytes",
+            Self::Json => "json",
+            Self::Date => "date",
+            Self::Time { fraction } => return write!(f, "time({fraction})"),
+            Self::Timestamp { fraction } => return write!(f, "timestamp({fraction})"),
+            Self::TimestampUtc { fraction } => return write!(f, "timestamp-utc({fraction})"),
+            Self::Geometry => "geometry",
+        };
+        f.write_str(plain)
     }
 }
 

@@ -23,12 +23,16 @@ pub(crate) struct Finding {
 /// What is asked of a server's variables: name, what it must be, and the SQL that makes it so.
 const VARIABLES: [(&str, &[&str], &str); 6] = [
     ("log_bin", &["ON"], "start the server with log_bin and a server_id"),
-    ("gtid_mode", &["ON"], "SET GLOBAL gtid_mode through OFF_PERMISSIVE and ON_PERMISSIVE to ON"),
+    ("gtid_mode", &["ON"], GTID_MODE),
     ("binlog_format", &["ROW"], "SET GLOBAL binlog_format = 'ROW'"),
     ("binlog_row_image", &["FULL"], "SET GLOBAL binlog_row_image = 'FULL'"),
     ("binlog_row_value_options", &["", "OFF"], "SET GLOBAL binlog_row_value_options = ''"),
     ("binlog_transaction_compression", &["OFF"], "SET GLOBAL binlog_transaction_compression = OFF"),
 ];
+
+/// Steps that no server takes at once: a replica of it would not follow.
+const GTID_MODE: &str = "SET GLOBAL enforce_gtid_consistency = ON; SET GLOBAL gtid_mode = OFF_PERMISSIVE; \
+    SET GLOBAL gtid_mode = ON_PERMISSIVE; SET GLOBAL gtid_mode = ON";
 
 /// Errors that say that a right is missing.
 const ACCESS_DENIED: [u16; 4] = [1044, 1142, 1143, 1227];

@@ -14,7 +14,7 @@ use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConf
 
 use crate::engine::cache::CompiledCache;
 use crate::imports::{GuestMetrics, GuestState};
-use crate::{Plugin, PluginError, loader};
+use crate::{Inspection, Plugin, PluginError, loader};
 
 /// How often a running guest gives its thread to others.
 const EPOCH_TICK: Duration = Duration::from_millis(10);
@@ -124,6 +124,17 @@ impl PluginEngine {
     /// The file of plugin `name` in `folder`: `NAME.wasm`, else `NAME/NAME.wasm`.
     pub fn locate(folder: &Path, name: &str) -> Result<PathBuf, PluginError> {
         loader::locate(folder, name)
+    }
+
+    /// Reads a component and tells what it is, without running it where it has a manifest section.
+    pub async fn inspect(&self, path: &Path) -> Result<Inspection, PluginError> {
+        let file = path.to_owned();
+        let looking = self.shared.handle().spawn_blocking(move || loader::inspect(&file));
+        let mut found = looking.await.map_err(|e| PluginError::Engine(e.into()))??;
+        if found.manifest.is_none() && found.findings.is_empty() {
+            found.manifest = Some(self.load(path, None).await?.manifest().clone());
+        }
+        Ok(found)
     }
 
     /// Reads, checks and compiles a component. `sha256` is the digest (hex) that the file must have, if pinned.

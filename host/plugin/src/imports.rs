@@ -68,11 +68,11 @@ impl GuestState {
         let log = Arc::new(GuestLog::new(&grant, place, Arc::clone(&clock)));
         let mut wasi = WasiCtx::builder();
         wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
-        wasi.stderr(stdio::Lines::new(Arc::clone(&log)));
+        wasi.stderr(stdio::Stream::logged(Arc::clone(&log)));
         if grant.stdout {
-            wasi.inherit_stdout();
+            wasi.stdout(stdio::Stream::printed());
         } else {
-            wasi.stdout(stdio::Lines::new(Arc::clone(&log)));
+            wasi.stdout(stdio::Stream::logged(Arc::clone(&log)));
         }
         let mut table = ResourceTable::new();
         table.set_max_capacity(grant.limits.handles as usize);

@@ -17,6 +17,6 @@ mod plugin;
 
 pub use engine::{EngineOptions, PluginEngine};
 pub use error::PluginError;
-pub use loader::PluginKind;
+pub use loader::{Inspection, PluginKind};
 pub use manifest::{Manifest, OptionFinding};
 pub use plugin::{Plugin, SinkSpec};

@@ -1,6 +1,7 @@
 //! From a name to a component that is known to fit: find, read once, look at, compare with the contract, compile.
 
 mod contract;
+mod inspection;
 mod sections;
 
 use std::fs::File;
@@ -13,6 +14,9 @@ use wasmtime::component::Component;
 use crate::engine::Shared;
 use crate::limits::{COMPONENT_BYTES_MAX, MANIFEST_BYTES_MAX};
 use crate::{Manifest, PluginError};
+
+pub use inspection::Inspection;
+pub(crate) use inspection::inspect;
 
 /// What a component is, by its exports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! What a plugin says of itself, and the check of a sink's options against it.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A plugin's manifest, from its `cdchost:manifest` section or its `describe`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Manifest {
     /// The plugin's name.

@@ -91,7 +91,7 @@ impl Plugin {
     pub fn sink(&self, spec: SinkSpec) -> Result<Arc<dyn Sink>, PluginError> {
         let (options, secrets) = self.sort_secrets(&spec);
         let mut findings = self.manifest.check_options(&filled(&options, &secrets));
-        findings.extend(check_grants(&spec));
+        findings.extend(check_grants(&spec, &self.manifest));
         if !findings.is_empty() {
             return Err(PluginError::Options { sink: spec.id, findings });
         }
@@ -152,7 +152,7 @@ fn insert(options: &mut Map<String, Value>, path: &str, text: &str) {
     }
 }
 
-fn check_grants(spec: &SinkSpec) -> Vec<OptionFinding> {
+fn check_grants(spec: &SinkSpec, manifest: &Manifest) -> Vec<OptionFinding> {
     let mut findings = Vec::new();
     for (key, patterns) in [("allow.tcp", &spec.allow.tcp), ("allow.http", &spec.allow.http)] {
         if !patterns.is_empty() {
@@ -161,6 +161,11 @@ fn check_grants(spec: &SinkSpec) -> Vec<OptionFinding> {
     }
     for name in spec.allow.store.iter().filter(|name| !spec.stores.contains_key(*name)) {
         findings.push(OptionFinding::new("allow.store", format!("allow.store: there is no [storage.{name}]")));
+    }
+    // Rows printed without the grant would go to the log, where no row may be.
+    if manifest.wants.iter().any(|want| want == "stdout") && !spec.allow.stdout {
+        let message = "allow.stdout: the plugin prints rows on standard output; grant it with allow.stdout = true";
+        findings.push(OptionFinding::new("allow.stdout", message));
     }
     findings
 }

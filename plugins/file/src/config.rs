@@ -1,5 +1,6 @@
 //! What stands in the pipeline file.
 
+use cdchost_sdk::json_lines::Metadata;
 use cdchost_sdk::options::ByteSize;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,20 +28,4 @@ pub(crate) const PART_SIZE_MAX: ByteSize = ByteSize(128 << 20);
 
 fn part_size() -> ByteSize {
     ByteSize(16 << 20)
-}
-
-/// What a line can carry of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Metadata {
-    /// A number that grows with each change of the source.
-    ChangeSeq,
-    /// When the source committed the change (for a snapshot: when it was read), UTC.
-    CommitTime,
-    /// The source's name of the transaction; null for rows that a snapshot read.
-    Transaction,
-    /// Place of the change among its table's changes in the transaction, from 0.
-    Ordinal,
-    /// Where the transaction ends in the source's log; null for rows that a snapshot read.
-    Position,
 }

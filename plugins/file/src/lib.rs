@@ -3,13 +3,12 @@
 mod client;
 mod committer;
 mod config;
-mod encode;
 mod writer;
 
 use cdchost_sdk::{Abilities, Blob, Capabilities, Delivery, Manifest, Ordering, Result, Sink};
 
 pub use committer::FileCommitter;
-pub use config::{Metadata, Options};
+pub use config::Options;
 pub use writer::FileWriter;
 
 /// The sink.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cdchost_sdk::{Batch, Committable, Cut, PluginError, ReadPlan, Result, RowMeta, Schema, TableId, Writer, runtime};
+use cdchost_sdk::json_lines::{self, Metadata};
+use cdchost_sdk::{Batch, Committable, Cut, PluginError, ReadPlan, Result, Schema, TableId, Writer, runtime};
 
+use crate::Options;
 use crate::client::{Part, Target};
-use crate::{Metadata, Options, encode};
 
 /// Bytes of lines that a writer holds in memory, over all tables.
 const BUFFERED_BYTES_MAX: usize = 64 << 20;
@@ -89,21 +90,13 @@ impl FileWriter {
 
 impl Writer for FileWriter {
     fn on_schema(&mut self, schema: &Arc<Schema>) -> Result<ReadPlan> {
-        let asked = |metadata| self.options.metadata.contains(&metadata);
-        let meta = RowMeta {
-            change_seq: asked(Metadata::ChangeSeq),
-            commit_time: asked(Metadata::CommitTime),
-            transaction: asked(Metadata::Transaction),
-            ordinal: asked(Metadata::Ordinal),
-            position: asked(Metadata::Position),
-        };
-        Ok(ReadPlan::all(schema).with_meta(meta))
+        Ok(ReadPlan::all(schema).with_meta(Metadata::row_meta(&self.options.metadata)))
     }
 
     fn write(&mut self, batch: Batch) -> Result<()> {
         let mut encoded = std::mem::take(&mut self.encoded);
         encoded.clear();
-        encode::encode(&batch, &self.options.metadata, &mut encoded)?;
+        json_lines::encode(&batch, &self.options.metadata, &mut encoded)?;
         let table = &batch.schema().table;
         self.make_room(table, encoded.len())?;
         let lines = self.tables.entry(table.clone()).or_default();

@@ -11,6 +11,7 @@ mod error;
 pub mod guest;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod harness;
+pub mod json_lines;
 mod manifest;
 pub mod object_store;
 pub mod options;

@@ -10,6 +10,7 @@ use cdchost_pipeline::{Pipeline, PipelineExit, PipelineHandle, PipelineState, Pi
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
+use super::on_threads;
 use crate::cli::RunArguments;
 use crate::findings::{Blame, Findings};
 use crate::progress;
@@ -18,23 +19,12 @@ use crate::telemetry::{RUN, Screen};
 use crate::wiring::{Contract, Ready, check};
 
 /// Time that blocking work of an ended run may take before the process ends around it.
-const LAST_WORK: Duration = Duration::from_secs(2);
+pub(super) const LAST_WORK: Duration = Duration::from_secs(2);
 
 /// Runs the command.
 pub(crate) fn run(arguments: RunArguments) -> ExitCode {
     let screen = Screen::start(arguments.log_format);
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("cdchost").build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            let mut findings = Findings::default();
-            let finding = Finding::error(format!("threads cannot be started: {error}"), "raise the process' limits");
-            findings.add(Blame::Environment, finding);
-            return refuse(&screen, &findings).into();
-        }
-    };
-    let code = runtime.block_on(drive(arguments, &screen));
-    runtime.shutdown_timeout(LAST_WORK);
-    code.into()
+    on_threads(&screen, drive(arguments, &screen))
 }
 
 async fn drive(arguments: RunArguments, screen: &Screen) -> u8 {
@@ -139,8 +129,8 @@ fn stopped_early(screen: &Screen) -> u8 {
 
 fn show_contract(screen: &Screen, contract: &Contract) {
     let Contract { sink, version, lines } = contract;
-    let digest = hex(&sink.digest);
     if screen.is_json() {
+        let digest = hex(&sink.digest);
         let lines: serde_json::Map<_, _> = lines.iter().map(|(key, text)| (key.clone(), text.clone().into())).collect();
         let lines = serde_json::Value::from(lines).to_string();
         let (id, plugin, parallelism) = (&sink.id, &sink.plugin, sink.parallelism);
@@ -149,11 +139,7 @@ fn show_contract(screen: &Screen, contract: &Contract) {
         );
         return;
     }
-    let short = digest.get(..12).unwrap_or_default();
-    screen.lines(&format!("sink {}: {} {version} ({short}), parallelism {}", sink.id, sink.plugin, sink.parallelism));
-    for (key, text) in lines {
-        screen.lines(&format!("  {key}: {text}"));
-    }
+    contract.text_lines().for_each(|line| screen.lines(&line));
 }
 
 fn show_end(screen: &Screen, name: &str, exit: &PipelineExit, status: &PipelineStatus) {

@@ -102,7 +102,7 @@ impl Interfaces {
     /// The component's kind, or everything that does not fit.
     pub(super) fn check(&self) -> Result<PluginKind, Vec<String>> {
         self.check_versions()?;
-        let kind = self.kind()?;
+        let kind = self.kind().ok_or_else(|| self.no_kind())?;
         if kind != PluginKind::Sink {
             return Ok(kind);
         }
@@ -127,21 +127,41 @@ impl Interfaces {
         }
     }
 
-    fn kind(&self) -> Result<PluginKind, Vec<String>> {
+    /// Its kind, by what it exports of the contract, whatever the version.
+    pub(super) fn kind(&self) -> Option<PluginKind> {
         let exports = |name: &str| self.exports.iter().any(|item| item.is_ours() && item.name == name);
         if exports("sink-committer") || exports("sink-writer") {
-            Ok(PluginKind::Sink)
+            Some(PluginKind::Sink)
         } else if exports("transform") {
-            Ok(PluginKind::Transform)
+            Some(PluginKind::Transform)
         } else if exports("route") {
-            Ok(PluginKind::Route)
+            Some(PluginKind::Route)
         } else if exports("functions") {
-            Ok(PluginKind::Functions)
+            Some(PluginKind::Functions)
         } else {
-            let found: Vec<_> = self.exports.iter().map(Item::display).collect();
-            let found = if found.is_empty() { "nothing".into() } else { found.join(", ") };
-            Err(vec![format!("it exports no kind of plugin of {PACKAGE} (it exports {found})")])
+            None
         }
+    }
+
+    fn no_kind(&self) -> Vec<String> {
+        let found = if self.exports.is_empty() { "nothing".into() } else { self.exports().join(", ") };
+        vec![format!("it exports no kind of plugin of {PACKAGE} (it exports {found})")]
+    }
+
+    /// What it imports, as people read it.
+    pub(super) fn imports(&self) -> Vec<String> {
+        self.imports.iter().map(Item::display).collect()
+    }
+
+    /// What it exports, as people read it.
+    pub(super) fn exports(&self) -> Vec<String> {
+        self.exports.iter().map(Item::display).collect()
+    }
+
+    /// The version of the contract that it names.
+    pub(super) fn version(&self) -> Option<String> {
+        let ours = self.exports.iter().chain(&self.imports).filter(|item| item.is_ours());
+        ours.filter_map(|item| item.version).map(|(a, b, c)| format!("{a}.{b}.{c}")).next()
     }
 
     /// What of this interface is not exported.

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use cdchost_sdk::harness::{Cell, Rows, Table};
-use cdchost_sdk::{LogicalType, ReadPlan, RowMeta, row};
-
 use super::*;
+use crate::harness::{Cell, Rows, Table};
+use crate::{LogicalType, ReadPlan, row};
 
 fn lines(rows: &Rows, metadata: &[Metadata]) -> Result<String> {
     let all = RowMeta { change_seq: true, commit_time: true, transaction: true, ordinal: true, position: true };

@@ -1,19 +1,49 @@
-//! Rows as JSON lines.
+//! Rows as JSON lines, for sinks whose readers are people and small programs.
 
 use std::io::Write;
 
-use cdchost_sdk::data::text::{push_date, push_decimal128, push_decimal256, push_time, push_timestamp};
-use cdchost_sdk::data::{Bits, OptionalTexts};
-use cdchost_sdk::{Batch, PluginError, Result, Values};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-use crate::Metadata;
+use crate::data::text::{push_date, push_decimal128, push_decimal256, push_time, push_timestamp};
+use crate::data::{Bits, OptionalTexts};
+use crate::{Batch, PluginError, Result, RowMeta, Values};
+
+/// What a line can carry of a change, as it stands in a sink's options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metadata {
+    /// A number that grows with each change of the source.
+    ChangeSeq,
+    /// When the source committed the change (for a snapshot: when it was read), UTC.
+    CommitTime,
+    /// The source's name of the transaction; null for rows that a snapshot read.
+    Transaction,
+    /// Place of the change among its table's changes in the transaction, from 0.
+    Ordinal,
+    /// Where the transaction ends in the source's log; null for rows that a snapshot read.
+    Position,
+}
+
+impl Metadata {
+    /// What a batch must bring along for lines with this metadata.
+    pub fn row_meta(asked: &[Self]) -> RowMeta {
+        RowMeta {
+            change_seq: asked.contains(&Self::ChangeSeq),
+            commit_time: asked.contains(&Self::CommitTime),
+            transaction: asked.contains(&Self::Transaction),
+            ordinal: asked.contains(&Self::Ordinal),
+            position: asked.contains(&Self::Position),
+        }
+    }
+}
 
 /// Appends a line for each row of the batch.
 ///
 /// A line is `{"op":…,"table":…,"row":{…}}`, with the metadata asked for behind it. Whole numbers are JSON numbers
 /// of any size, decimals are strings with all their digits, bytes and geometry base64, dates and times ISO 8601, JSON
 /// documents stand as they are.
-pub(crate) fn encode(batch: &Batch, metadata: &[Metadata], out: &mut Vec<u8>) -> Result<()> {
+pub fn encode(batch: &Batch, metadata: &[Metadata], out: &mut Vec<u8>) -> Result<()> {
     let table = json_string(&batch.schema().table.to_string());
     let columns = columns(batch)?;
     let metadata = metadata.iter().map(|kind| Meta::of(batch, *kind)).collect::<Result<Vec<_>>>()?;

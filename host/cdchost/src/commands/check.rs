@@ -1,0 +1,102 @@
+//! `cdchost check`: says all that is wrong with a pipeline, and what it would write where; starts nothing.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use cdchost_model::TableSchema;
+use serde_json::{Value, json};
+
+use super::{on_threads, print, print_json};
+use crate::cli::{CheckArguments, LogFormat};
+use crate::server::hex;
+use crate::telemetry::{Screen, printable};
+use crate::wiring::{Contract, Examined, examine};
+
+/// Runs the command.
+pub(crate) fn run(arguments: &CheckArguments) -> ExitCode {
+    let screen = Screen::start(LogFormat::Text);
+    on_threads(&screen, async {
+        let examined = examine(&arguments.pipeline, &arguments.plugins).await;
+        if arguments.json {
+            print_json(&as_json(&examined, arguments.show_config));
+        } else {
+            print(&as_text(&examined, arguments.show_config));
+        }
+        examined.findings.exit_code().unwrap_or(0)
+    })
+}
+
+fn as_json(examined: &Examined, show_config: bool) -> Value {
+    let loaded = examined.loaded.as_ref();
+    let contract = |contract: &Contract| {
+        let Contract { sink, version, lines } = contract;
+        let lines: serde_json::Map<_, _> = lines.iter().map(|(key, text)| (key.clone(), text.clone().into())).collect();
+        json!({
+            "id": sink.id, "plugin": sink.plugin, "version": version, "digest": hex(&sink.digest),
+            "parallelism": sink.parallelism, "contract": lines,
+        })
+    };
+    json!({
+        "pipeline": loaded.map(|loaded| &loaded.config.name),
+        "startable": examined.findings.exit_code().is_none(),
+        "findings": examined.findings.iter().map(|(_, finding)| finding).collect::<Vec<_>>(),
+        "tables": examined.tables.as_ref().map(|all| all.iter().map(|schema| table_json(schema)).collect::<Vec<_>>()),
+        "sinks": examined.contracts.as_ref().map(|all| all.iter().map(contract).collect::<Vec<_>>()),
+        "config": loaded.filter(|_| show_config).map(|loaded| &loaded.shown),
+    })
+}
+
+fn table_json(schema: &TableSchema) -> Value {
+    let columns = schema.fields.iter().map(|field| {
+        json!({ "name": field.name, "type": field.ty.to_string(), "nullable": field.nullable, "source-type": field.native_type })
+    });
+    json!({
+        "source": schema.table.to_string(),
+        "target": schema.table.to_string(),
+        "columns": columns.collect::<Vec<_>>(),
+        "key": key(schema),
+    })
+}
+
+fn key(schema: &TableSchema) -> Vec<&str> {
+    let name = |&place: &u32| schema.fields.get(place as usize).map(|field| field.name.as_str());
+    schema.primary_key.iter().filter_map(name).collect()
+}
+
+fn as_text(examined: &Examined, show_config: bool) -> String {
+    let mut text = String::new();
+    if let Some(loaded) = examined.loaded.as_ref().filter(|_| show_config) {
+        text.push_str(&loaded.shown_as_toml());
+        text.push('\n');
+    }
+    for (_, finding) in examined.findings.iter() {
+        text.push_str(&printable(&finding.to_string()));
+    }
+    for schema in examined.tables.iter().flatten() {
+        text.push_str(&printable(&table_text(schema)));
+    }
+    for contract in examined.contracts.iter().flatten() {
+        contract.text_lines().for_each(|line| text.push_str(&printable(&line)));
+    }
+    // Writing to a String cannot fail.
+    let _ = match examined.findings.exit_code() {
+        None => writeln!(text, "the pipeline can be started; nothing was"),
+        Some(_) => writeln!(text, "{}: the pipeline cannot be started", examined.findings.error_count()),
+    };
+    text
+}
+
+/// A table, and its columns a line each.
+fn table_text(schema: &TableSchema) -> String {
+    let key = key(schema);
+    let key = if key.is_empty() { "no key".to_owned() } else { format!("key {}", key.join(", ")) };
+    let mut text = format!("table {} -> {}: {key}", schema.table, schema.table);
+    for field in &schema.fields {
+        let null = if field.nullable { "" } else { " not null" };
+        let _ = write!(text, "\n    {} {}{null}", field.name, field.ty);
+        if !field.native_type.is_empty() {
+            let _ = write!(text, " ({})", field.native_type);
+        }
+    }
+    text
+}

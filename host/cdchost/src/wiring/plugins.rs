@@ -1,0 +1,167 @@
+//! Loads the plugins that a pipeline file names, and asks each what it is; none is granted anything yet.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cdchost_config::{Finding, Guarantee, Loaded, SinkConfig};
+use cdchost_connector::{Capabilities, Clock, ConnectorError, Delivery, SchemaChangeRequest, Sink};
+use cdchost_model::{Cut, Epoch, Generation, Lineage, SchemaChange, SourceOffset, TableSchema};
+use cdchost_plugin::{EngineOptions, Plugin, PluginEngine, PluginError};
+use cdchost_storage::Store;
+
+use super::{CheckedSink, spec};
+use crate::findings::{Blame, Findings, of_port};
+
+/// The plugins of one pipeline file.
+pub(super) struct Plugins<'a> {
+    engine: PluginEngine,
+    folder: &'a Path,
+    loaded: &'a Loaded,
+}
+
+/// The generation that no run has: a sink that is only asked writes nothing under it.
+const NO_RUN: Generation = Generation(0);
+
+impl<'a> Plugins<'a> {
+    pub(super) fn start(folder: &'a Path, loaded: &'a Loaded, clock: Arc<dyn Clock>) -> Result<Self, Findings> {
+        match PluginEngine::new(EngineOptions { cache: cache_folder(), ..EngineOptions::new(clock) }) {
+            Ok(engine) => Ok(Self { engine, folder, loaded }),
+            Err(error) => Err(of_plugin(loaded, "sink.0", &error)),
+        }
+    }
+
+    /// All sinks, or all that is wrong with any.
+    pub(super) async fn sinks(&self) -> Result<Vec<CheckedSink>, Findings> {
+        let (mut sinks, mut findings) = (Vec::new(), Findings::default());
+        for index in 0..self.loaded.config.sinks.len() {
+            match self.sink(index).await {
+                Ok(sink) => sinks.push(sink),
+                Err(wrong) => findings.append(wrong),
+            }
+        }
+        if findings.exit_code().is_some() { Err(findings) } else { Ok(sinks) }
+    }
+
+    async fn sink(&self, index: usize) -> Result<CheckedSink, Findings> {
+        let config = self.loaded.config.sinks.get(index).expect("sinks are asked for by their place");
+        let place = format!("sink.{index}");
+        let (plugin, stand_in) =
+            self.load_sink(config).await.map_err(|error| of_plugin(self.loaded, &place, &error))?;
+        match capabilities(stand_in.as_ref()).await {
+            Ok(capabilities) => match broken_promise(self.loaded, index, &capabilities) {
+                Some(finding) => Err(Findings::of(Blame::Config, [finding])),
+                None => Ok(CheckedSink { plugin, capabilities, stand_in }),
+            },
+            Err(error) => Err(self.refused(index, &error)),
+        }
+    }
+
+    /// Makes the sink over empty stores in memory: it can be asked what it is and reaches nothing.
+    async fn load_sink(&self, sink: &SinkConfig) -> Result<(Plugin, Arc<dyn Sink>), PluginError> {
+        let path = PluginEngine::locate(self.folder, &sink.plugin)?;
+        let plugin = self.engine.load(&path, sink.sha256.as_deref()).await?;
+        let stand_ins: BTreeMap<_, _> = sink.allow.store.iter().map(|name| (name.clone(), Store::memory())).collect();
+        let stand_in = plugin.sink(spec(&self.loaded.config.name, sink, stand_ins))?;
+        Ok((plugin, stand_in))
+    }
+
+    /// Shows each sink the tables that it would get, over its stores in memory.
+    pub(super) async fn show_tables(&self, sinks: &[CheckedSink], tables: &[Arc<TableSchema>]) -> Findings {
+        let mut findings = Findings::default();
+        for (index, sink) in sinks.iter().enumerate() {
+            if let Err(error) = take_tables(sink.stand_in.as_ref(), tables).await {
+                findings.append(self.refused(index, &error));
+            }
+        }
+        findings
+    }
+
+    fn refused(&self, index: usize, error: &ConnectorError) -> Findings {
+        let id = self.loaded.config.sinks.get(index).map(|sink| sink.id.as_str()).unwrap_or_default();
+        let place = self.loaded.places.find(&format!("sink.{index}"));
+        let (blame, found) = of_port(error, &format!("sink {id}"), place.as_ref());
+        Findings::of(blame, found)
+    }
+}
+
+async fn capabilities(sink: &dyn Sink) -> Result<Capabilities, ConnectorError> {
+    let mut committer = sink.committer(NO_RUN).await?;
+    let capabilities = committer.open().await;
+    committer.close().await;
+    capabilities
+}
+
+/// Makes the tables in the sink's stand-in, and shows them to a writer.
+async fn take_tables(sink: &dyn Sink, tables: &[Arc<TableSchema>]) -> Result<(), ConnectorError> {
+    let mut committer = sink.committer(NO_RUN).await?;
+    committer.open().await?;
+    committer.recover(None, &[]).await?;
+    let mut writer = sink.writer(NO_RUN, 0, 1).await?;
+    writer.open(Vec::new()).await?;
+    for table in tables {
+        let request = SchemaChangeRequest {
+            id: format!("{}@{}", table.table, table.version.0),
+            at: before_all(),
+            before: None,
+            change: SchemaChange::CreateTable,
+            after: Some(Arc::clone(table)),
+        };
+        committer.apply_schema_change(&request).await?;
+        writer.on_schema(table).await?;
+    }
+    writer.close(true).await;
+    committer.close().await;
+    Ok(())
+}
+
+/// The cut of a pipeline that never ran.
+fn before_all() -> Cut {
+    Cut {
+        epoch: Epoch(0),
+        generation: NO_RUN,
+        lineage: Lineage(String::new()),
+        offset: SourceOffset::default(),
+        change_seq: Default::default(),
+        path_digest: [0; 32],
+        tables_digest: [0; 32],
+        end_of_input: false,
+    }
+}
+
+/// A sink that may write rows twice where each shall come once.
+fn broken_promise(loaded: &Loaded, index: usize, capabilities: &Capabilities) -> Option<Finding> {
+    let asked = loaded.config.guarantee == Guarantee::ExactlyOnce;
+    if !asked || capabilities.delivery != Delivery::AtLeastOnce {
+        return None;
+    }
+    let id = loaded.config.sinks.get(index).map(|sink| sink.id.as_str()).unwrap_or_default();
+    let message = format!("sink {id} delivers at least once, which cannot hold guarantee = \"exactly-once\"");
+    let instruction = "write guarantee = \"at-least-once\" in [pipeline], or choose another sink";
+    Some(Finding::error(message, instruction).at(loaded.places.find(&format!("sink.{index}.plugin"))))
+}
+
+/// What is wrong with the plugin of a section, each at the key that it is about.
+pub(super) fn of_plugin(loaded: &Loaded, section: &str, error: &PluginError) -> Findings {
+    let finding = |key: &str, message: String| {
+        let place = loaded.places.find(&format!("{section}.{key}"));
+        Finding::error(message, error.instruction()).at(place)
+    };
+    let blame = if error.is_environment() { Blame::Environment } else { Blame::Config };
+    let list: Vec<Finding> = match error {
+        PluginError::Options { findings, .. } => {
+            let options = findings.iter().map(|found| found.option.as_str());
+            options.zip(error.findings()).map(|(option, message)| finding(option, message)).collect()
+        }
+        PluginError::Digest { .. } => vec![finding("sha256", error.to_string())],
+        _ => error.findings().into_iter().map(|message| finding("plugin", message)).collect(),
+    };
+    Findings::of(blame, list)
+}
+
+/// Where compiled plugins are kept: with this user's other things that can be made anew.
+fn cache_folder() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
+    Some(base.join("cdchost/compiled"))
+}
