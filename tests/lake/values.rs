@@ -87,6 +87,7 @@ async fn every_value_arrives_as_the_server_has_it() {
     run(&server, (0..TYPES.len()).map(shift).collect()).await;
     let rotate = "UPDATE v.t{} AS a JOIN v.t{} AS b ON b.id = a.id + 1 - 100 SET a.v = b.v WHERE a.id >= 200";
     run(&server, (0..TYPES.len()).map(|table| rotate.replace("{}", &table.to_string())).collect()).await;
+    pipeline.wait_until_at_the_end_of(&server, LIMIT).await.unwrap();
     pipeline.checkpoint(LIMIT).unwrap();
     let mut readers = [LakeReader::pypaimon().unwrap(), LakeReader::java().unwrap()];
     let verdict = verdict::compare(&server, &pipeline, "v", &mut readers).await.unwrap();

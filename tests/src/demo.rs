@@ -82,6 +82,7 @@ async fn through_a_kill(pipeline: &mut Pipeline, program: &Path, say: fn(&str)) 
 
 /// Has everything committed, then compares.
 async fn settle(server: &Server, pipeline: &mut Pipeline, readers: &mut [LakeReader]) -> Result<Verdict> {
+    pipeline.wait_until_at_the_end_of(server, LIMIT).await?;
     pipeline.checkpoint(LIMIT)?;
     verdict::compare(server, pipeline, DATABASE, readers).await
 }

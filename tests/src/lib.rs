@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 pub mod cache;
+pub mod cases;
 pub mod component;
 pub mod control;
 pub mod crash;

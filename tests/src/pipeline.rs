@@ -9,8 +9,9 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::control::{self, Reply};
+use crate::journal::Journal;
 use crate::project;
-use crate::server::{ACCOUNT, PASSWORD};
+use crate::server::{ACCOUNT, PASSWORD, Server};
 use crate::wait;
 use crate::watchdog::Process;
 
@@ -30,6 +31,8 @@ pub struct PipelineSpec {
     pub sink: String,
     /// Lines for the sink's section beyond `id`, `plugin` and its root.
     pub sink_options: String,
+    /// Further settings, each a key with its section (`source.readers`) and a value.
+    pub settings: Vec<(String, String)>,
     /// Rows of a chunk.
     pub chunk_rows: u32,
     /// Time between checkpoints, as the file says it.
@@ -45,6 +48,7 @@ impl PipelineSpec {
             tables: vec![format!("{database}.*")],
             sink: "paimon".to_owned(),
             sink_options: "warehouse = \"lake/wh\"\n".to_owned(),
+            settings: Vec::new(),
             chunk_rows: 8096,
             interval: "1s".to_owned(),
         }
@@ -140,9 +144,8 @@ impl Pipeline {
     /// Waits until the status is as asked; an ended run or a failed pipeline ends the wait.
     pub fn wait_until(&mut self, what: &str, limit: Duration, mut is: impl FnMut(&Value) -> bool) -> Result<Value> {
         wait::until(what, limit, || {
-            if let Some(status) = self.ended()? {
-                bail!("the program ended with {status}:\n{}", self.last_lines());
-            }
+            self.ensure_not_failed()?;
+            ensure!(self.ended()?.is_none(), "the program ended:\n{}", self.last_lines());
             let Some(status) = self.status()? else { return Ok(None) };
             ensure!(status["state"] != "failed", "the pipeline failed: {}", status["reason"]);
             Ok(is(&status).then_some(status))
@@ -152,6 +155,41 @@ impl Pipeline {
     /// Waits until it has read all that the server has, by the status' own word.
     pub fn wait_until_caught_up(&mut self, limit: Duration) -> Result<Value> {
         self.wait_until("the pipeline has caught up", limit, |s| s["phase"] == "streaming" && s["caught-up"] == true)
+    }
+
+    /// Waits until it has handed on all that the server has done so far. "Caught up" alone says that of a moment ago.
+    pub async fn wait_until_at_the_end_of(&mut self, server: &Server, limit: Duration) -> Result<()> {
+        let end = server.log_end().await?;
+        self.wait_until_caught_up(limit)?;
+        self.wait_until("the pipeline is at the server's end", limit, |status| {
+            status["position"].as_str().and_then(place).is_some_and(|place| place >= end)
+        })?;
+        Ok(())
+    }
+
+    /// Whether a run was started and has not ended.
+    pub fn is_running(&mut self) -> Result<bool> {
+        Ok(self.process.is_some() && self.ended()?.is_none())
+    }
+
+    /// Refuses a run that ended in a failure of its own; one that was killed or stopped has none.
+    pub fn ensure_not_failed(&mut self) -> Result<()> {
+        if let Some(status) = self.ended()?.filter(|status| status.code().is_some_and(|code| code != 0)) {
+            bail!("the program ended with {status}: {}", self.failure()?);
+        }
+        Ok(())
+    }
+
+    /// What its log says of why it ended.
+    fn failure(&self) -> Result<String> {
+        let events = Journal::new(&self.log()).read()?;
+        let told = events.iter().filter(|event| matches!(event.name.as_str(), "finding" | "ended"));
+        Ok(told.filter_map(|event| event.text("message")).collect::<Vec<_>>().join("; "))
+    }
+
+    /// Sends it a signal by its name (`STOP`, `CONT`, …).
+    pub fn signal(&mut self, name: &str) -> Result<()> {
+        self.process.as_mut().context("nothing runs")?.signal(name)
     }
 
     /// Kills it at this moment.
@@ -191,6 +229,7 @@ impl Pipeline {
 fn toml(folder: &Path, spec: &PipelineSpec) -> String {
     let PipelineSpec { name, source, sink, sink_options, chunk_rows, interval, .. } = spec;
     let folder = folder.display();
+    let in_source = settings_of(spec, "source.");
     let tables = spec.tables.iter().map(|t| format!("{t:?}")).collect::<Vec<_>>().join(", ");
     format!(
         r#"[pipeline]
@@ -205,7 +244,7 @@ password = "${{CDCHOST_TEST_PASSWORD}}"
 tables = [{tables}]
 startup.mode = "initial"
 chunk.rows = {chunk_rows}
-
+{in_source}
 [[sink]]
 id = "target"
 plugin = "{sink}"
@@ -219,4 +258,24 @@ interval = "{interval}"
 store = "file://{folder}/state"
 "#
     )
+}
+
+/// File and byte of a position `FILE:BYTE` or `SET (FILE:BYTE)`.
+fn place(position: &str) -> Option<(String, u64)> {
+    let position = position.rsplit_once('(').map_or(position, |(_, place)| place.trim_end_matches(')'));
+    let (file, byte) = position.rsplit_once(':')?;
+    Some((file.to_owned(), byte.parse().ok()?))
+}
+
+/// The lines of the settings in a section: numbers as they are, all else in quotes.
+fn settings_of(spec: &PipelineSpec, section: &str) -> String {
+    let mut lines = String::new();
+    for (key, value) in &spec.settings {
+        if let Some(key) = key.strip_prefix(section) {
+            let plain = value.parse::<i64>().is_ok() || value == "true" || value == "false";
+            let value = if plain { value.clone() } else { format!("{value:?}") };
+            lines += &format!("{key} = {value}\n");
+        }
+    }
+    lines
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Opts, OptsBuilder};
+use mysql_async::{Conn, Opts, OptsBuilder, Row};
 
 use crate::cache::{self, JDK, LIBAIO, LIBNUMA, MAVEN};
 use crate::wait;
@@ -108,6 +108,19 @@ impl Server {
         let switch = format!("SET GLOBAL general_log = {}", u8::from(on));
         self.run(&[set_file.as_str(), switch.as_str()]).await?;
         Ok(file)
+    }
+
+    /// Where its log ends now: file and byte.
+    pub async fn log_end(&self) -> Result<(String, u64)> {
+        let mut connection = self.connect().await?;
+        let newer = connection.query_first::<Row, _>("SHOW BINARY LOG STATUS").await;
+        let row = match newer {
+            Ok(row) => row,
+            Err(_) => connection.query_first::<Row, _>("SHOW MASTER STATUS").await?,
+        };
+        connection.disconnect().await?;
+        let end = row.and_then(|row| Some((row.get(0)?, row.get(1)?)));
+        end.context("the server keeps no log")
     }
 
     /// Shuts it down in order.

@@ -3,12 +3,13 @@
 use std::fmt;
 
 use anyhow::{Context, Result};
+use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
 use crate::lake::LakeReader;
 use crate::origin;
 use crate::pipeline::Pipeline;
-use crate::rows::{Difference, differences};
+use crate::rows::{Difference, Table, differences};
 use crate::server::Server;
 
 /// Differences that are kept as text; more are only counted.
@@ -47,20 +48,32 @@ pub async fn compare(
     let mut connection = server.connect().await?;
     let mut verdict = Verdict::default();
     for table in origin::describe_all(&mut connection, database).await? {
-        let source = origin::rows(&mut connection, &table).await?;
-        let before = verdict.differences;
-        verdict.rows += source.len();
-        let path = pipeline.table(database, &table.name);
-        for reader in readers.iter_mut() {
-            let target = reader.rows(&path, &table, None).with_context(|| table.to_string())?;
-            for difference in differences(&table, &source, &target) {
-                verdict.add(format!("{table} ({}): {difference}", reader.name()));
-            }
-        }
-        verdict.equal += usize::from(verdict.differences == before);
+        compare_table(&mut connection, pipeline, &table, readers, &mut verdict).await?;
     }
     connection.disconnect().await?;
     Ok(verdict)
+}
+
+/// Compares one table with what each reader finds in the lake; gives the number of its rows.
+pub async fn compare_table(
+    connection: &mut Conn,
+    pipeline: &Pipeline,
+    table: &Table,
+    readers: &mut [LakeReader],
+    verdict: &mut Verdict,
+) -> Result<usize> {
+    let source = origin::rows(connection, table).await?;
+    let before = verdict.differences;
+    verdict.rows += source.len();
+    let path = pipeline.table(&table.database, &table.name);
+    for reader in readers.iter_mut() {
+        let target = reader.rows(&path, table, None).with_context(|| table.to_string())?;
+        for difference in differences(table, &source, &target) {
+            verdict.add(format!("{table} ({}): {difference}", reader.name()));
+        }
+    }
+    verdict.equal += usize::from(verdict.differences == before);
+    Ok(source.len())
 }
 
 /// Damages what is compared, behind the pipeline's back: a row that only the source has, one that was changed there

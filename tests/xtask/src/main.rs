@@ -31,6 +31,8 @@ enum Xtask {
     Server(Passed),
     /// Kills the program at random moments under load and compares
     Crash(Passed),
+    /// Runs cases: SQL before and after the start, compared with the server
+    Cases(Passed),
     /// Measures speed and memory
     Bench(Passed),
 }
@@ -64,6 +66,7 @@ fn run(command: Xtask) -> Result<bool> {
         Xtask::Bench(p) => plugins::build().and_then(|()| cargo::bench(&p.args)),
         Xtask::Demo(p) => pipelines("demo", &p.args),
         Xtask::Crash(p) => pipelines("crash", &p.args),
+        Xtask::Cases(p) => pipelines("cases", &p.args),
     }
 }
 
