@@ -1,3 +1,4 @@
+SET NAMES utf8mb4;
 UPDATE orders_example.customers SET credit = credit - 0.51 WHERE id = 1;
 
 DELETE FROM orders_example.customers WHERE id = 2;

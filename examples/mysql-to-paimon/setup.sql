@@ -1,3 +1,4 @@
+SET NAMES utf8mb4;
 CREATE DATABASE orders_example;
 
 CREATE TABLE orders_example.customers (

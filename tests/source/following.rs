@@ -360,7 +360,7 @@ async fn a_new_table_is_picked_up_by_a_restart() -> Result<()> {
         ])
         .await?;
     let error = running.until_its_error().await?;
-    assert_eq!((error.verdict, error.code.as_str()), (Verdict::Restart, "mysql-table-created"), "{error:?}");
+    assert_eq!((error.verdict, error.code.as_str()), (Verdict::Reopen, "mysql-table-created"), "{error:?}");
     let mut again = start(&config(name), SourceEnd::Never, Some(&cut)).await?;
     again.until_done(name).await?;
     again.until_caught_up(server()).await?;
@@ -396,5 +396,33 @@ async fn small_changes_do_not_wait() -> Result<()> {
         running.until("the row", |taken| (taken.target.rows(name, "t").len() == id).then_some(())).await?;
     }
     running.kill().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_is_left_out_is_left_out() -> Result<()> {
+    let name = "follow_left";
+    let columns = "(id INT PRIMARY KEY)";
+    let create = [format!("CREATE TABLE kept {columns}"), format!("CREATE TABLE left_out {columns}")];
+    database(name, &[&create[0], &create[1], "INSERT INTO kept VALUES (1)", "INSERT INTO left_out VALUES (1)"]).await?;
+    let mut first = start(&config(name), SourceEnd::Never, None).await?;
+    first.until_done(name).await?;
+    let cut = first.cut().await?;
+    first.stop().await?;
+    server().run(&["INSERT INTO follow_left.left_out VALUES (2)", "INSERT INTO follow_left.kept VALUES (2)"]).await?;
+    let mut less = config(name);
+    less.tables.push(format!("!{name}.left_out"));
+    let mut second = start(&less, SourceEnd::Never, Some(&cut)).await?;
+    // A statement that would stop the run if the table were still captured.
+    server().run(&["ALTER TABLE follow_left.left_out ADD c INT", "INSERT INTO follow_left.kept VALUES (3)"]).await?;
+    second.until_caught_up(server()).await?;
+    let cut = second.cut().await?;
+    let target = second.stop().await?;
+    let rows = |table: &str| target.rows(name, table).len();
+    assert_eq!((rows("kept"), rows("left_out")), (3, 1));
+    let Err(error) = start(&config(name), SourceEnd::Never, Some(&cut)).await else {
+        panic!("rows may have gone while the table was left out")
+    };
+    assert!(error.message.contains("follow_left.left_out"), "{error:?}");
     Ok(())
 }

@@ -4,6 +4,8 @@ use anyhow::Result;
 use cdchost_config::{MysqlConfig, Secret};
 use cdchost_connector::{ConnectorError, SourceEnd, StopClass, Verdict};
 
+use cdchost_tests::server::Server;
+
 use super::collector::start;
 use super::{config, config_of, database, server};
 
@@ -213,5 +215,47 @@ async fn a_purged_log_is_a_gap() -> Result<()> {
     let error = start(&short, SourceEnd::Never, Some(&cut)).await?.until_its_error().await?;
     assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::SourceGap), "{error:?}");
     assert_eq!(error.code, "mysql-lost-transactions");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_account_that_sees_part_of_a_table_is_refused() -> Result<()> {
+    let name = "refuse_part";
+    database(name, &["CREATE TABLE t (id INT PRIMARY KEY, hidden INT)"]).await?;
+    server()
+        .run(&[
+            "DROP USER IF EXISTS partly",
+            "CREATE USER partly IDENTIFIED WITH mysql_native_password BY 'x'",
+            "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO partly",
+            "GRANT SELECT (id) ON refuse_part.t TO partly",
+        ])
+        .await?;
+    let partly = MysqlConfig { username: "partly".into(), password: Secret::new("x"), ..config(name) };
+    let error = refused(&partly).await;
+    assert!(error.message.contains("may not read table refuse_part.t"), "{error:?}");
+    Ok(())
+}
+
+/// After a reset the server counts its transactions from one again: what they are numbered says nothing any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_was_reset_is_noticed() -> Result<()> {
+    let server = Server::start()?;
+    let create = "CREATE TABLE reset.t (id INT PRIMARY KEY, v VARCHAR(255))";
+    server.run(&["CREATE DATABASE reset", create]).await?;
+    for id in 0..50 {
+        server.run(&[&format!("INSERT INTO reset.t VALUES ({id}, REPEAT('x', 200))")]).await?;
+    }
+    let config = config_of(&server.address(), "reset");
+    let mut running = start(&config, SourceEnd::Never, None).await?;
+    running.until_done("reset").await?;
+    let cut = running.cut().await?;
+    running.stop().await?;
+    server.run(&["RESET MASTER", "CREATE DATABASE other"]).await?;
+    for number in 0..60 {
+        server.run(&[&format!("CREATE DATABASE other{number}")]).await?;
+    }
+    server.run(&["DELETE FROM reset.t WHERE id = 7"]).await?;
+    let error = start(&config, SourceEnd::Never, Some(&cut)).await?.until_its_error().await?;
+    assert_eq!((error.class, error.code.as_str()), (StopClass::SourceGap, "mysql-log-reset"), "{error:?}");
     Ok(())
 }

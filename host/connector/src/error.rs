@@ -14,6 +14,9 @@ pub enum Verdict {
     },
     /// Restart the pipeline from its last checkpoint, within the restart budget.
     Restart,
+    /// Restart the pipeline from its last checkpoint at once. Nothing failed, so it costs nothing of the budget; what
+    /// asks for it must not ask again for the same thing.
+    Reopen,
     /// Stop for good: only a person can mend this.
     Stop,
 }
@@ -33,7 +36,7 @@ pub enum StopClass {
     Plugin,
     /// A target cannot be reached, refuses us, or lost what was prepared.
     Sink,
-    /// The pipeline file, or the set-up of a server, is wrong.
+    /// The pipeline file is wrong, or does not fit what it meets.
     Config,
     /// The checkpoint store cannot be reached, is damaged, or belongs to someone else.
     Storage,

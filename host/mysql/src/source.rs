@@ -153,7 +153,7 @@ impl MysqlSource {
     ) -> Result<OpenedSource, ConnectorError> {
         let reads_rows = self.config.startup != StartupMode::Latest;
         let tables = match &restored {
-            Some((_, state)) => Tables::restored(state, look.discovery)?,
+            Some((_, state)) => Tables::restored(state, look.discovery, &patterns)?,
             None => Tables::found(look.discovery, reads_rows),
         };
         let schemas = tables.schemas();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cdchost_config::RestartConfig;
-use cdchost_connector::{ConnectorError, Verdict};
+use cdchost_connector::{ConnectorError, StopClass, Verdict};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -13,6 +13,9 @@ use crate::checkpointer::Drained;
 use crate::failure::{Failure, bug};
 use crate::generation::{self, Surroundings, panicked};
 use crate::status::{PipelineExit, PipelineState, Reason, SinkStatus};
+
+/// How long a pipeline that is told to stop may drain. What waits for a target that is away must not wait for ever.
+const DRAIN_MAX: Duration = Duration::from_secs(60);
 
 /// Until the pipeline has ended for good.
 pub(crate) async fn run(around: Arc<Surroundings>) -> PipelineExit {
@@ -34,6 +37,10 @@ pub(crate) async fn run(around: Arc<Surroundings>) -> PipelineExit {
             // Told to stop and unable to drain: what is durable is settled at the next start.
             return fail(&around, reason);
         }
+        if error.verdict == Verdict::Reopen {
+            tracing::info!(event = "pipeline-reopening", code = error.code, why = error.message);
+            continue;
+        }
         let Some(pause) = budget.next(&error, around.setup.clock.elapsed()) else {
             return fail(&around, reason);
         };
@@ -45,15 +52,36 @@ pub(crate) async fn run(around: Arc<Surroundings>) -> PipelineExit {
     }
 }
 
-/// A run as a task of its own, so that its panic ends only it. Dropped, it ends.
+/// A run as a task of its own, so that its panic ends only it. Dropped, it ends. Told to stop, it has a limit to drain.
 async fn one_run(around: &Arc<Surroundings>) -> Result<Drained, Failure> {
     let mut run = JoinSet::new();
     run.spawn(generation::run(Arc::clone(around)));
-    match run.join_next().await {
+    let outcome = tokio::select! {
+        outcome = run.join_next() => outcome,
+        () = drain_limit(around) => return Err(stuck()),
+    };
+    match outcome {
         Some(Ok(outcome)) => outcome,
         Some(Err(error)) => Err(panicked(error)),
         None => Err(Failure::Closed),
     }
+}
+
+/// Passes once the time to drain is over.
+async fn drain_limit(around: &Surroundings) {
+    let mut stop = around.stop.clone();
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    around.setup.clock.sleep(DRAIN_MAX).await;
+}
+
+fn stuck() -> Failure {
+    let message = format!("told to stop, the pipeline could not drain within {} s", DRAIN_MAX.as_secs());
+    let error = ConnectorError::restart(StopClass::Sink, "stop-timeout", message);
+    error
+        .with_instruction("nothing is lost: a start goes on from the last checkpoint; see why the sink takes so long")
+        .into()
 }
 
 fn show_sinks(around: &Surroundings) {
@@ -130,7 +158,7 @@ impl Budget {
         let hint = match error.verdict {
             Verdict::Stop => return None,
             Verdict::Retry { after } => after.unwrap_or_default(),
-            Verdict::Restart => Duration::ZERO,
+            Verdict::Restart | Verdict::Reopen => Duration::ZERO,
         };
         let window = self.config.window;
         self.taken.retain(|&taken| now.saturating_sub(taken) < window);
@@ -162,7 +190,6 @@ pub(crate) async fn show_stopping(around: Arc<Surroundings>) -> std::convert::In
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cdchost_connector::StopClass;
 
     fn budget(budget: u32) -> Budget {
         Budget::new(RestartConfig {

@@ -193,6 +193,20 @@ fn a_target_that_stays_away_ends_in_a_final_state_with_its_reason() {
 }
 
 #[test]
+fn a_pipeline_that_cannot_drain_ends_all_the_same() {
+    let world = calm(1);
+    process().block_on(async {
+        let mut handle = start(&world, true);
+        until(&handle, |status| status.committed.is_some()).await;
+        world.down.store(true, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_secs(5)).await; // virtual: something waits for the target
+        handle.stop();
+        let reason = failed(handle.wait().await);
+        assert_eq!((reason.class, reason.code.as_str()), (StopClass::Sink, "stop-timeout"));
+    });
+}
+
+#[test]
 fn a_store_that_is_full_for_a_while_holds_the_record_and_not_the_data() {
     let world = calm(1);
     process().block_on(async {

@@ -102,14 +102,7 @@ impl PaimonCommitter {
             }
             places.iter().zip(settled).for_each(|(&place, outcome)| outcomes[place] = Some(outcome));
         }
-        let outcomes: Vec<Outcome> = outcomes.into_iter().flatten().collect();
-        // A record without items of its own is wholly visible as soon as all before it is.
-        if let Some(cut) = restored.filter(|_| outcomes.iter().all(is_visible))
-            && progress.as_ref().is_none_or(|progress| progress.cut.epoch < cut.epoch)
-        {
-            self.advance(cut, progress)?;
-        }
-        Ok(outcomes)
+        Ok(outcomes.into_iter().flatten().collect())
     }
 
     fn advance(&mut self, cut: &Cut, progress: &mut Option<Progress>) -> Result<()> {

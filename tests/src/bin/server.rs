@@ -33,7 +33,10 @@ fn start() -> Result<()> {
         ensure!(holder.try_wait()?.is_none(), "the server did not start: is port {PORT} in use?");
         Ok(note()?.exists().then_some(()))
     })?;
-    println!("127.0.0.1:{PORT}: root without password, {ACCOUNT} with {PASSWORD}");
+    println!(
+        "127.0.0.1:{PORT}: root without password; {ACCOUNT} with {PASSWORD}, and with more rights cdc and cdc_native"
+    );
+    println!("its data goes away with `cargo xtask server mysql stop`");
     Ok(())
 }
 
@@ -41,7 +44,9 @@ fn stop() -> Result<()> {
     let holder = holder()?.context("it is not up")?;
     let status = Command::new("sh").args(["-c", "kill $0", &holder]).status()?;
     ensure!(status.success(), "process {holder} could not be ended");
-    fs::remove_file(note()?).context("remove the note of the server")
+    fs::remove_file(note()?).context("remove the note of the server")?;
+    println!("stopped; its data is gone");
+    Ok(())
 }
 
 /// Keeps the server until this process ends.

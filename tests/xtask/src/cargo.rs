@@ -12,8 +12,9 @@ pub(crate) fn root() -> &'static Path {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
     ROOT.get_or_init(|| {
         let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
-        let top = package.as_ref().and_then(|package| package.ancestors().nth(2));
-        top.expect("cargo runs this program, whose package lies two folders below the top").to_owned()
+        let of_cargo = package.as_ref().and_then(|package| package.ancestors().nth(2)).map(PathBuf::from);
+        // Run by hand, it is in the top folder.
+        of_cargo.unwrap_or_else(|| PathBuf::from("."))
     })
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct TestArgs {
 }
 
 /// Suites that start servers.
-const WITH_SERVERS: [&str; 6] = ["cli", "source", "lake", "examples", "demo", "crash"];
+const WITH_SERVERS: [&str; 7] = ["cases", "cli", "source", "lake", "examples", "demo", "crash"];
 /// Unit tests that do.
 const UNITS_WITH_SERVERS: [&str; 2] = ["server::tests", "shop::tests"];
 
@@ -45,6 +45,9 @@ pub(crate) fn lint() -> Result<bool> {
 /// Everything, or the part asked for. Prints the sum as its last line.
 pub(crate) fn test(args: &TestArgs) -> Result<bool> {
     let mut count = Count::default();
+    if !args.quick {
+        crate::need_tools()?;
+    }
     if let Some(name) = &args.only {
         products()?;
         suite(name, &mut count)?;

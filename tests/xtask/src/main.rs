@@ -27,7 +27,7 @@ enum Xtask {
     Lint,
     /// Builds every component to plugins/NAME/NAME.wasm
     Plugins,
-    /// Starts or stops a server for work by hand
+    /// Starts or stops a server for work by hand; its data goes away when it stops
     Server(Passed),
     /// Kills the program at random moments under load and compares
     Crash(Passed),
@@ -62,7 +62,7 @@ fn run(command: Xtask) -> Result<bool> {
         Xtask::Test(args) => gates::test(&args),
         Xtask::Lint => gates::lint(),
         Xtask::Plugins => plugins::build().map(|()| true),
-        Xtask::Server(p) => program("server", &p.args),
+        Xtask::Server(p) => need_tools().and_then(|()| program("server", &p.args)),
         Xtask::Bench(p) => plugins::build().and_then(|()| cargo::bench(&p.args)),
         Xtask::Demo(p) => pipelines("demo", &p.args),
         Xtask::Crash(p) => pipelines("crash", &p.args),
@@ -76,8 +76,14 @@ fn program(name: &str, args: &[String]) -> Result<bool> {
     cargo::start(name, args)
 }
 
+/// Sees to it that the machine has all tools, before anything is built for minutes.
+pub(crate) fn need_tools() -> Result<()> {
+    cdchost_tools::need(&cdchost_tools::ALL)
+}
+
 /// Runs a program of the tests package that runs whole pipelines.
 fn pipelines(name: &str, args: &[String]) -> Result<bool> {
+    need_tools()?;
     plugins::build()?;
     println!("building the program");
     cargo::build(&["cdchost", name])?;

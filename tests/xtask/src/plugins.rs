@@ -17,7 +17,7 @@ pub(crate) fn build() -> Result<()> {
     add_target()?;
     let names = names()?;
     let packages: Vec<String> = names.iter().map(|name| format!("cdchost-plugin-{name}")).collect();
-    println!("building the components");
+    println!("building the components (the first build of all compiles for ten minutes or more, and takes 3 GB)");
     let mut args = vec!["build", "--quiet", "--profile", PROFILE, "--target", TARGET, "--lib"];
     for package in &packages {
         args.extend(["--package", package.as_str()]);

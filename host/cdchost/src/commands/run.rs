@@ -167,7 +167,7 @@ fn show_end(screen: &Screen, name: &str, exit: &PipelineExit, status: &PipelineS
     match exit {
         PipelineExit::Failed(Reason { class, message, instruction, .. }) => {
             screen.lines(&format!("pipeline {name} failed ({}): {message}\n    {instruction}", class.name()));
-            screen.lines(&format!("{committed}; the next start goes on from the last one"));
+            screen.lines(&format!("{committed}; once that is done, a start goes on from the last one there is"));
         }
         _ => screen.lines(&format!("pipeline {name} {state}: {committed}")),
     }

@@ -1,6 +1,6 @@
 //! Looks at the file, the plugins, the source and the state folder, and gathers all that is wrong. Writes nothing.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -58,14 +58,29 @@ impl Lookup for Process {
     }
 
     fn file(&self, path: &Path) -> io::Result<Vec<u8>> {
-        std::fs::read(path)
+        read(path, SECRET_BYTES_MAX)
     }
+}
+
+/// Files larger than this are no pipeline files.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+/// Files larger than this hold no secret.
+const SECRET_BYTES_MAX: u64 = 1 << 20;
+
+/// A file's bytes, if they are no more than `max`: what a name leads to may have no end.
+fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {max} bytes")));
+    }
+    Ok(bytes)
 }
 
 pub(super) fn load(file: &Path) -> Result<(Loaded, Findings), Findings> {
     let mut findings = Findings::default();
     let name = file.display().to_string();
-    let bytes = match std::fs::read(file) {
+    let bytes = match read(file, FILE_BYTES_MAX) {
         Ok(bytes) => bytes,
         Err(error) => {
             let message = format!("the pipeline file {name} cannot be read: {error}");

@@ -55,6 +55,18 @@ fn newest(state: &ChainState) -> Option<u64> {
 }
 
 #[tokio::test]
+async fn what_else_lies_among_the_slots_does_not_count() {
+    let store = Store::memory();
+    let (mut chain, _) = claim(&store).await;
+    for name in ["slots/junk", "slots/99999999999999999999", "slots/00000000000000000009.old"] {
+        store.put_if_absent(name, b"x".as_slice().into()).await.unwrap();
+    }
+    self::store(&mut chain, 1).await;
+    let (chain, state) = claim(&store).await;
+    assert_eq!((chain.generation(), newest(&state)), (Generation(3), Some(1)));
+}
+
+#[tokio::test]
 async fn each_claim_is_a_new_generation_and_finds_what_the_last_one_left() {
     let store_ = Store::memory();
     let (mut first, state) = claim(&store_).await;

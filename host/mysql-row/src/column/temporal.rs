@@ -30,7 +30,14 @@ impl Day {
         if month == 0 || day == 0 {
             return Err(ValueError::ZeroDate);
         }
-        if year > 9999 || month > 12 || day > 31 {
+        // With ALLOW_INVALID_DATES a server stores a 31st of February.
+        let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let last = match month {
+            2 => 28 + u32::from(is_leap),
+            4 | 6 | 9 | 11 => 30,
+            _ => 31,
+        };
+        if year > 9999 || month > 12 || day > last {
             return Err(ValueError::Malformed("date"));
         }
         // Years begin in March, so that the leap day is the last of its year; eras of 400 years repeat.
@@ -169,6 +176,9 @@ mod tests {
         assert_eq!(days(0, 0, 0), Err(ValueError::ZeroDate));
         assert_eq!(days(2024, 0, 10), Err(ValueError::ZeroDate));
         assert_eq!(days(2024, 13, 1), Err(ValueError::Malformed("date")));
+        for (year, month, day) in [(2021, 2, 29), (2024, 2, 30), (1900, 2, 29), (2024, 4, 31), (2024, 12, 32)] {
+            assert_eq!(days(year, month, day), Err(ValueError::Malformed("date")), "{year}-{month}-{day}");
+        }
         let mut expected = days(1, 1, 1).unwrap();
         for year in 1..=2400 {
             let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);

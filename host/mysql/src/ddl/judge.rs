@@ -3,6 +3,7 @@
 use super::lex::{Quoting, Token, masked, tokens};
 
 mod clauses;
+
 /// A statement and what its meaning depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Statement<'a> {
@@ -42,6 +43,9 @@ pub(crate) enum Judgement {
     Change { database: String, table: String },
     /// It changes rows of this table, and the log holds only the statement.
     RowsByStatement { database: String, table: String },
+    /// It changes rows of tables that are not captured, and the log holds only the statement: what views and triggers
+    /// make of it is in no log.
+    RowsElsewhere,
     /// A table came to be whose name the patterns match.
     NewTable { database: String, table: String },
     /// An XA transaction begins: its rows come with it, but its end is another transaction.
@@ -67,6 +71,13 @@ pub(crate) fn judge(
 }
 
 impl Statement<'_> {
+    /// Whether the statement's last words are these, whatever comment stands behind them.
+    pub(crate) fn ends_with(&self, words: &[&str]) -> bool {
+        let tokens = tokens(self.text, self.quoting);
+        let end = tokens.len().checked_sub(words.len());
+        end.is_some_and(|end| words.iter().zip(&tokens[end..]).all(|(word, token)| is_word(Some(token), word)))
+    }
+
     /// The statement without its literals, to be shown.
     pub(crate) fn shown(&self) -> String {
         masked(self.text, self.quoting)
@@ -168,6 +179,8 @@ impl Judge<'_> {
                 Some(reason) => Judgement::Ignore(reason),
                 None => name.changed(),
             },
+            // Its rows go into the other table that is named, and that one's come here.
+            _ if clauses::exchanges(rest) => self.unknown(),
             _ => match clauses::new_name(rest) {
                 Some(at) => {
                     self.at += at;
@@ -264,7 +277,7 @@ impl Judge<'_> {
         let Some(name) = self.name() else { return self.rows_by_statement() };
         match (self.lookup)(&name.database, &name.table) {
             Captured::Yes { .. } => Judgement::RowsByStatement { database: name.database, table: name.table },
-            _ => Judgement::Pass,
+            _ => Judgement::RowsElsewhere,
         }
     }
 
@@ -272,7 +285,7 @@ impl Judge<'_> {
     fn rows_by_statement(&mut self) -> Judgement {
         match self.mentioned() {
             Some(TableName { database, table }) => Judgement::RowsByStatement { database, table },
-            None => Judgement::Pass,
+            None => Judgement::RowsElsewhere,
         }
     }
 

@@ -69,6 +69,8 @@ pub(super) struct LogRequest {
     pub(super) identity: Identity,
     /// Transactions that are not to come.
     pub(super) executed: GtidSet,
+    /// The server that they came from last, and where its log stood behind them.
+    pub(super) last: (ServerUuid, BinlogPosition),
     pub(super) heartbeat: Duration,
 }
 
@@ -108,6 +110,10 @@ async fn connect_host(request: &LogRequest, host: usize) -> Result<LogConnection
     if !gone.is_empty() {
         return Err(NoLog::Final(refusal::purged(&format!("{name} has purged {gone}"))));
     }
+    let (last_server, last_position) = &request.last;
+    if *last_server == state.uuid && *last_position > end {
+        return Err(NoLog::Final(log_was_reset(name, last_position, &end)));
+    }
     let missing = request.executed.subtract(&state.executed);
     if !missing.is_empty() {
         let reason = format!("{name} lacks transactions that were handed on: {missing}");
@@ -126,6 +132,14 @@ async fn connect_host(request: &LogRequest, host: usize) -> Result<LogConnection
     };
     let stream = connection.dump(&dump).await.map_err(|error| failed(error.into()))?;
     Ok(LogConnection { stream, host, options, server: state.uuid, end, heartbeat: request.heartbeat })
+}
+
+/// A server's log only grows. One that ends before what was read from it was begun anew, or lost its end in a crash;
+/// the numbers of its transactions then stand for others than those that were handed on.
+fn log_was_reset(host: &str, read: &BinlogPosition, end: &BinlogPosition) -> ConnectorError {
+    let message = format!("the log of {host} ends at {end}, but was read up to {read}: it was reset or lost its end");
+    ConnectorError::stop(StopClass::SourceGap, "mysql-log-reset", message)
+        .with_instruction("start the pipeline anew with an empty checkpoint store and an empty target")
 }
 
 fn intervals(set: &GtidSet) -> Vec<GtidIntervals> {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use cdchost_connector::{ConnectorError, StopClass};
-use cdchost_model::{SourceOffset, StateBlob, TableSchema};
+use cdchost_model::{SourceOffset, StateBlob, TableId, TableSchema};
 use serde::{Deserialize, Serialize};
 
 use crate::binlog::BinlogPosition;
@@ -39,6 +39,9 @@ pub(crate) struct Offset {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct State {
     pub(crate) tables: Vec<TableState>,
+    /// Tables that were captured by an earlier run and are not any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left: Vec<TableId>,
 }
 
 /// One table at a cut.

@@ -225,6 +225,7 @@ impl Runner {
                 first_host: self.host,
                 identity: self.identity.clone(),
                 executed: self.log.executed().clone(),
+                last: (self.server, self.log.position().clone()),
                 heartbeat,
             };
             let (reason, error) = match connect_log(request).await {

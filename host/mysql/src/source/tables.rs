@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cdchost_config::TablePatterns;
 use cdchost_connector::{ConnectorError, SnapshotState, StopClass, TableProgress};
 use cdchost_model::{TableId, TableSchema};
 
@@ -50,6 +51,8 @@ impl TableWalk {
 #[derive(Debug)]
 pub(super) struct Tables {
     walks: Vec<TableWalk>,
+    /// Tables that were captured once and are not any more.
+    left: Vec<TableId>,
 }
 
 impl Tables {
@@ -65,13 +68,35 @@ impl Tables {
             is_new: true,
             changes_before: 0,
         });
-        Self { walks: walks.collect() }
+        Self { walks: walks.collect(), left: Vec::new() }
     }
 
-    /// Tables as a checkpoint has them, and those that have come since: their rows are still to be read.
-    pub(super) fn restored(state: &State, discovery: Discovery) -> Result<Self, ConnectorError> {
+    /// Tables as a checkpoint has them, and those that have come since: their rows are still to be read. Those that the
+    /// patterns do not match any more are left; one that was left may not come back, since nobody knows which of its
+    /// rows are gone by now.
+    pub(super) fn restored(
+        state: &State,
+        discovery: Discovery,
+        patterns: &TablePatterns,
+    ) -> Result<Self, ConnectorError> {
+        let matched = |id: &TableId| patterns.matches(&id.database, &id.table);
+        if let Some(back) = state.left.iter().find(|id| matched(id)) {
+            let message = format!("table {back} was left out for a while, and its target may hold rows that are gone");
+            return Err(ConnectorError::stop(StopClass::Config, "mysql-table-was-left-out", message)
+                .with_table(back.clone())
+                .with_instruction(format!(
+                    "leave it out (add \"!{back}\" to `tables` in [source]), or start anew with an empty checkpoint \
+                     store and an empty target"
+                )));
+        }
+        let mut left = state.left.clone();
         let mut walks = Vec::with_capacity(state.tables.len() + discovery.tables.len());
         for table in &state.tables {
+            if !matched(&table.schema.table) {
+                tracing::warn!(table = %table.schema.table, "no pattern matches the table any more: its changes are left out from here on");
+                left.push(table.schema.table.clone());
+                continue;
+            }
             let layout =
                 TableLayout::new(Arc::new(table.schema.clone()), table.key_index.clone()).map_err(|column| {
                     let message =
@@ -91,7 +116,7 @@ impl Tables {
         }
         let come = Self::found(discovery, true);
         walks.extend(come.walks);
-        Ok(Self { walks })
+        Ok(Self { walks, left })
     }
 
     pub(super) fn schemas(&self) -> Vec<Arc<TableSchema>> {
@@ -145,7 +170,7 @@ impl Tables {
             changes: table.changes_before + log.get(place).changes,
         };
         let kept = self.walks.iter().enumerate().filter(|(_, table)| has_passed_known || !table.is_new);
-        State { tables: kept.map(table).collect() }
+        State { tables: kept.map(table).collect(), left: self.left.clone() }
     }
 
     /// What people see.

@@ -128,7 +128,10 @@ impl Faults {
             Blame::Data => format!("mend the rows at the source, or leave their table out of sink {plugin}"),
             Blame::Config => format!("mend the options of sink {plugin} in the pipeline file"),
             Blame::Remote => format!("check that the target of sink {plugin} can be reached and is in order"),
-            Blame::Auth => format!("check the credentials and rights of sink {plugin} at its target"),
+            Blame::Auth => format!(
+                "see that its section grants plugin {plugin} the store that it names (allow.store), and that the credentials \
+                 and rights at its target are right"
+            ),
             Blame::Bug => "report it to the plugin's author".into(),
         }
     }

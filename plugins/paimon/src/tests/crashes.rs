@@ -100,6 +100,21 @@ fn death_in_recovery_itself_is_survived() {
     }
 }
 
+/// A lake that was emptied, or put back to an older state, must not be taken for one that holds what was committed.
+#[test]
+fn the_marker_is_what_the_lake_says_not_what_the_record_says() {
+    let recovered = |warehouse: &Warehouse, generation: u64, epoch: u64| {
+        let (_, recovered) = warehouse.start(generation, Some(&cut(epoch, 1)), &[]).unwrap();
+        recovered.progress.map(|progress| progress.cut.epoch)
+    };
+    assert_eq!(recovered(&Warehouse::new(), 2, 100), None);
+    let warehouse = Warehouse::new();
+    let mut record = Record::default();
+    live(&warehouse, 1, &mut record).unwrap();
+    let newest = record.cut.unwrap().epoch;
+    assert_eq!(recovered(&warehouse, 2, newest + 7), Some(newest));
+}
+
 fn check(warehouse: &Warehouse, when: &str) {
     let orders: Vec<_> = warehouse.rows("orders").into_iter().collect();
     let expected = [(0, "order"), (1, "order"), (2, "order"), (50, "third")].map(|(key, note)| (key, note.to_owned()));

@@ -12,7 +12,7 @@ use crate::ddl::{Captured, Judgement, Quoting, Statement, judge};
 const SQL_MODE_ANSI_QUOTES: u64 = 1 << 2;
 const SQL_MODE_NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
 /// How the first statement ends in the log of a CREATE TABLE … SELECT of 8.0.21 and later: its rows follow.
-const ROWS_FOLLOW: &str = "START TRANSACTION";
+const ROWS_FOLLOW: [&str; 2] = ["START", "TRANSACTION"];
 
 /// What a statement does to the open transaction.
 enum Effect {
@@ -43,7 +43,7 @@ impl Transactions {
         let ends = match effect {
             Effect::Ends => true,
             Effect::Begins => false,
-            Effect::EndsIfAlone => !has_begun && !text.ends_with(ROWS_FOLLOW),
+            Effect::EndsIfAlone => !has_begun && !statement.ends_with(&ROWS_FOLLOW),
         };
         if ends {
             self.moved(header);
@@ -68,6 +68,14 @@ impl Transactions {
             _ if is_known => {}
             Judgement::Pass => {}
             Judgement::Ignore(reason) => self.ignore(reason, statement),
+            Judgement::RowsElsewhere => {
+                *self.ignored.entry("rows-by-statement-elsewhere").or_default() += 1;
+                tracing::warn!(
+                    statement = statement.shown(),
+                    position = %self.position,
+                    "rows were changed by a statement, not row by row: what its views and triggers changed is not known"
+                );
+            }
             Judgement::Change { database, table } => {
                 if !self.is_known_change(&database, &table) {
                     return Err(self.changed(statement, &database, &table));
@@ -141,8 +149,8 @@ impl Transactions {
             return Ok(());
         }
         let message = format!("table {database}.{table} was created{}; it is looked at now", place(&current.facts));
-        Err(ConnectorError::new(Verdict::Restart, StopClass::Schema, "mysql-table-created", message)
+        Err(ConnectorError::new(Verdict::Reopen, StopClass::Schema, "mysql-table-created", message)
             .with_table(TableId::new(database, table))
-            .with_instruction("nothing, if the pipeline goes on by itself; else start it again"))
+            .with_instruction("nothing: the pipeline goes on by itself"))
     }
 }

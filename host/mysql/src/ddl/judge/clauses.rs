@@ -34,8 +34,20 @@ const OPTIONS: [&str; 28] = [
     "ENGINE_ATTRIBUTE",
 ];
 
+/// Whether a partition changes places with another table.
+pub(super) fn exchanges(tokens: &[Token<'_>]) -> bool {
+    word(tokens, 0) == "EXCHANGE" && word(tokens, 1) == "PARTITION"
+}
+
+/// Work on partitions that leaves every row in the table.
+const PARTITION_WORK: [&str; 7] = ["REORGANIZE", "REBUILD", "OPTIMIZE", "ANALYZE", "CHECK", "REPAIR", "COALESCE"];
+
 /// What all clauses do, in a word, if none of them touches columns, key, name or contents; none if one may.
 pub(super) fn harmless(tokens: &[Token<'_>], by_primary_key: bool) -> Option<&'static str> {
+    // Such a clause stands alone, and the commas in it part partitions.
+    if PARTITION_WORK.contains(&word(tokens, 0).as_str()) && word(tokens, 1) == "PARTITION" {
+        return Some("partition");
+    }
     let mut reason = "option";
     for clause in split(tokens) {
         reason = harmless_clause(clause, by_primary_key)?;
@@ -71,11 +83,6 @@ fn harmless_clause(clause: &[Token<'_>], by_primary_key: bool) -> Option<&'stati
         // Rows only change their place.
         "PARTITION" if second == "BY" => Some("partition"),
         "REMOVE" if second == "PARTITIONING" => Some("partition"),
-        "REORGANIZE" | "REBUILD" | "OPTIMIZE" | "ANALYZE" | "CHECK" | "REPAIR" | "COALESCE"
-            if second == "PARTITION" =>
-        {
-            Some("partition")
-        }
         option if OPTIONS.contains(&option) => only_options(clause).then_some("option"),
         _ => None,
     }
@@ -132,6 +139,10 @@ fn only_options(clause: &[Token<'_>]) -> bool {
         }
         if clause.get(at) == Some(&Token::Mark('=')) {
             at += 1;
+        }
+        // An engine that keeps nothing.
+        if name == "ENGINE" && word(clause, at) == "BLACKHOLE" {
+            return false;
         }
         at += 1;
     }

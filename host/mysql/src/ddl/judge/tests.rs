@@ -51,6 +51,9 @@ fn changes_of_captured_tables_are_found() {
         ("ALTER TABLE t TRUNCATE PARTITION p0", "t"),
         ("ALTER TABLE t DROP PARTITION p0", "t"),
         ("ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE x", "t"),
+        ("ALTER TABLE other.x EXCHANGE PARTITION p0 WITH TABLE shop.t", "t"),
+        ("ALTER TABLE t ENGINE = BLACKHOLE", "t"),
+        ("ALTER TABLE t COMMENT 'x' ENGINE Blackhole", "t"),
         ("ALTER TABLE t DISCARD TABLESPACE", "t"),
         ("ALTER TABLE t IMPORT TABLESPACE", "t"),
         ("TRUNCATE t", "t"),
@@ -89,6 +92,8 @@ fn indexes_and_options_are_ignored() {
         ("ALTER TABLE t DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin", "option"),
         ("ALTER TABLE t FORCE, ALGORITHM=INPLACE, LOCK=NONE", "option"),
         ("ALTER TABLE t ADD PARTITION (PARTITION p9 VALUES LESS THAN (9))", "partition"),
+        ("ALTER TABLE t REORGANIZE PARTITION p0, p1 INTO (PARTITION p2 VALUES LESS THAN (9))", "partition"),
+        ("ALTER TABLE t REBUILD PARTITION p0, p1", "partition"),
         ("CREATE TABLE IF NOT EXISTS t (a INT)", "create-if-absent"),
     ];
     for (text, reason) in rows {
@@ -109,7 +114,6 @@ fn what_concerns_no_captured_table_passes() {
         "CREATE TEMPORARY TABLE shop.t (a INT)",
         "GRANT SELECT ON shop.t TO x",
         "ANALYZE TABLE shop.t",
-        "INSERT INTO x SELECT * FROM shop.t",
         "DROP DATABASE other",
         "RENAME USER a TO b",
         "CREATE USER 'shop'@'t' IDENTIFIED BY 'x'",
@@ -139,6 +143,9 @@ fn rows_changed_by_statement_are_found() {
         "WITH c AS (SELECT 1) DELETE FROM t",
     ] {
         assert_eq!(judged("shop", text), by_statement("t"), "{text}");
+    }
+    for text in ["INSERT INTO x SELECT * FROM shop.t", "UPDATE x SET a = 1", "DELETE FROM x", "CALL p()"] {
+        assert_eq!(judged("other", text), Judgement::RowsElsewhere, "{text}");
     }
 }
 
