@@ -210,8 +210,12 @@ async fn a_purged_log_is_a_gap() -> Result<()> {
     let error = start(&config, SourceEnd::Never, Some(&cut)).await?.until_its_error().await?;
     assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::SourceGap), "{error:?}");
     // A new server with the same address has none of ours.
-    own.run(&["RESET MASTER"]).await?;
-    let short = MysqlConfig { reconnect_timeout: std::time::Duration::from_millis(300), ..config };
+    let other = cdchost_tests::server::Server::start()?;
+    let short = MysqlConfig {
+        hosts: vec![other.address()],
+        reconnect_timeout: std::time::Duration::from_millis(300),
+        ..config
+    };
     let error = start(&short, SourceEnd::Never, Some(&cut)).await?.until_its_error().await?;
     assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::SourceGap), "{error:?}");
     assert_eq!(error.code, "mysql-lost-transactions");
