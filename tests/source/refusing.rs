@@ -263,3 +263,40 @@ async fn a_log_that_was_reset_is_noticed() -> Result<()> {
     assert_eq!((error.class, error.code.as_str()), (StopClass::SourceGap, "mysql-log-reset"), "{error:?}");
     Ok(())
 }
+
+/// What an XA transaction changed is in the log where it was prepared, which may be before this pipeline began.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn xa_transactions_on_captured_tables_stop_the_run() -> Result<()> {
+    let server = Server::start()?;
+    server.run(&["CREATE DATABASE xa", "CREATE TABLE xa.t (id INT PRIMARY KEY)", "CREATE DATABASE other"]).await?;
+    server.run(&["CREATE TABLE other.t (id INT PRIMARY KEY)"]).await?;
+    let config = config_of(&server.address(), "xa");
+    let prepare = |name: &str, table: &str, id: u32| {
+        let insert = format!("INSERT INTO {table} VALUES ({id})");
+        [format!("XA START '{name}'"), insert, format!("XA END '{name}'"), format!("XA PREPARE '{name}'")]
+    };
+    let run = async |statements: &[String]| {
+        let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
+        server.run(&statements).await
+    };
+    run(&prepare("early", "xa.t", 1)).await?;
+    let mut running = start(&config, SourceEnd::Never, None).await?;
+    running.until_done("xa").await?;
+    // Elsewhere they are of no concern, also if a checkpoint lies between their two halves.
+    run(&prepare("elsewhere", "other.t", 1)).await?;
+    running.until_caught_up(&server).await?;
+    let cut = running.cut().await?;
+    running.stop().await?;
+    let mut running = start(&config, SourceEnd::Never, Some(&cut)).await?;
+    server.run(&["XA COMMIT 'elsewhere'"]).await?;
+    running.until_caught_up(&server).await?;
+    server.run(&["XA COMMIT 'early'"]).await?;
+    let error = running.until_its_error().await?;
+    assert_eq!((error.verdict, error.code.as_str()), (Verdict::Stop, "mysql-xa"), "{error:?}");
+    let mut running = start(&config, SourceEnd::Never, None).await?;
+    running.until_done("xa").await?;
+    run(&prepare("late", "xa.t", 2)).await?;
+    let error = running.until_its_error().await?;
+    assert_eq!((error.verdict, error.code.as_str()), (Verdict::Stop, "mysql-xa"), "{error:?}");
+    Ok(())
+}

@@ -211,10 +211,10 @@ pub(crate) fn refuse(findings: &[Finding]) -> Result<(), ConnectorError> {
 fn check_version(connection: &Connection, findings: &mut Vec<Finding>) {
     let server = connection.server();
     let major: Option<u32> = server.version.split('.').next().and_then(|major| major.parse().ok());
-    if server.is_mariadb || major.is_none_or(|major| major < 8) {
+    if server.is_mariadb || major != Some(8) {
         findings.push(Finding::new(
-            format!("the server is of version {}; only MySQL 8.0 and later are offered yet", server.version),
-            "use a server of MySQL 8.0 or later",
+            format!("the server is of version {}; only MySQL 8 is offered yet", server.version),
+            "use a server of MySQL 8.0",
         ));
     }
 }

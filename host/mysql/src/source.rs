@@ -165,6 +165,7 @@ impl MysqlSource {
             patterns,
             lower_case_names: look.lower_case_names,
             known: look.state.executed,
+            prepared: restored.as_ref().map(|(_, state)| state.prepared.clone()).unwrap_or_default(),
             restored: restored.map(|(offset, _)| offset),
             tables,
             fault: self.fault,

@@ -1,6 +1,6 @@
 //! Transactions out of a stream of events: what has been handed on, where the stream stands, when a cut may be made.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cdchost_config::TablePatterns;
@@ -44,6 +44,8 @@ pub(crate) struct LogStart {
     pub(crate) lower_case_names: bool,
     /// Bytes of one transaction that wait for its end at most.
     pub(crate) buffer_max: u64,
+    /// XA transactions that are prepared and changed no captured table.
+    pub(crate) prepared: BTreeSet<String>,
 }
 
 /// The state of a stream of events.
@@ -61,6 +63,10 @@ pub(crate) struct Transactions {
     ignored: BTreeMap<&'static str, u64>,
     has_passed_known: bool,
     prefix: (ServerUuid, Arc<str>),
+    /// XA transactions that are prepared and changed no captured table.
+    prepared: BTreeSet<String>,
+    /// The XA transaction that was begun last.
+    xa: Option<String>,
 }
 
 /// The open transaction.
@@ -92,6 +98,8 @@ impl Transactions {
             event_time: None,
             ignored: BTreeMap::new(),
             has_passed_known: false,
+            prepared: start.prepared.clone(),
+            xa: None,
             prefix: (uuid, format!("{uuid}:").into()),
             start,
         }
@@ -188,8 +196,8 @@ impl Transactions {
                 return self.end();
             }
             EventBody::XaPrepare(prepare) => {
-                if !prepare.one_phase && self.tables.is_touched() {
-                    return Err(self.refused("mysql-xa", "an XA transaction changed captured tables", XA_INSTRUCTION));
+                if !prepare.one_phase {
+                    self.prepare_xa()?;
                 }
                 self.moved(&event.header);
                 return self.end();
@@ -280,6 +288,20 @@ impl Transactions {
         self.executed.add(current.uuid, current.number);
         self.event_time = Some(current.facts.commit_time);
         Ok(Seen::TransactionEnd)
+    }
+
+    /// An XA transaction is prepared: one that changed captured tables cannot be held until its end.
+    fn prepare_xa(&mut self) -> Result<(), ConnectorError> {
+        if self.tables.is_touched() || self.tables.has_passed_mute() {
+            return Err(self.refused("mysql-xa", "an XA transaction changed captured tables", XA_INSTRUCTION));
+        }
+        self.prepared.extend(self.xa.take());
+        Ok(())
+    }
+
+    /// XA transactions that are prepared and changed no captured table.
+    pub(crate) fn prepared(&self) -> impl Iterator<Item = &String> {
+        self.prepared.iter()
     }
 }
 

@@ -50,6 +50,8 @@ pub(crate) enum Judgement {
     NewTable { database: String, table: String },
     /// An XA transaction begins: its rows come with it, but its end is another transaction.
     XaStart,
+    /// An XA transaction that was prepared is committed, or rolled back.
+    XaEnd { commits: bool },
 }
 
 /// A table's name as a statement gives it.
@@ -76,6 +78,11 @@ impl Statement<'_> {
         let tokens = tokens(self.text, self.quoting);
         let end = tokens.len().checked_sub(words.len());
         end.is_some_and(|end| words.iter().zip(&tokens[end..]).all(|(word, token)| is_word(Some(token), word)))
+    }
+
+    /// The id of the XA transaction that an XA statement names, as the server writes it.
+    pub(crate) fn xa_id(&self) -> Option<&str> {
+        self.text.trim().splitn(3, ' ').nth(2)
     }
 
     /// The statement without its literals, to be shown.
@@ -108,6 +115,8 @@ impl Judge<'_> {
             }
             "SAVEPOINT" | "RELEASE" => Judgement::Pass,
             "XA" if self.word("START") || self.word("BEGIN") => Judgement::XaStart,
+            "XA" if self.word("COMMIT") => Judgement::XaEnd { commits: true },
+            "XA" if self.word("ROLLBACK") => Judgement::XaEnd { commits: false },
             "XA" => Judgement::Pass,
             "CREATE" => self.create(),
             "ALTER" => self.alter(),

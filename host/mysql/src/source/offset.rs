@@ -42,6 +42,9 @@ pub(crate) struct State {
     /// Tables that were captured by an earlier run and are not any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) left: Vec<TableId>,
+    /// XA transactions that are prepared and changed no captured table, by their ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) prepared: Vec<String>,
 }
 
 /// One table at a cut.

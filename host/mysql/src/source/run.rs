@@ -42,6 +42,8 @@ pub(super) struct RunSetup {
     /// Transactions that the tables were looked at after.
     pub(super) known: GtidSet,
     pub(super) restored: Option<Offset>,
+    /// XA transactions that are prepared and changed no captured table.
+    pub(super) prepared: Vec<String>,
     pub(super) tables: Tables,
     pub(super) fault: Fault,
 }
@@ -119,7 +121,8 @@ struct Runner {
 
 impl Runner {
     fn new(setup: RunSetup, context: SourceContext) -> Self {
-        let RunSetup { config, end, host, patterns, lower_case_names, known, restored, tables, fault } = setup;
+        let RunSetup { config, end, host, patterns, lower_case_names, known, restored, prepared, tables, fault } =
+            setup;
         let fresh = || Offset {
             executed: known.clone(),
             position: BinlogPosition::default(),
@@ -135,6 +138,7 @@ impl Runner {
             patterns,
             lower_case_names,
             buffer_max: config.transaction_max_buffer.0,
+            prepared: prepared.into_iter().collect(),
         };
         let mut log = Transactions::new(start, tables.for_log());
         log.resume(offset.position, offset.event_time);
@@ -304,7 +308,7 @@ impl Runner {
         let barrier = SourceBarrier {
             epoch,
             offset: offset.encode(),
-            state: self.tables.state(&self.log.tables, has_passed_known).encode(),
+            state: self.tables.state(&self.log, has_passed_known).encode(),
             change_seq: ChangeSeq(self.log.seq()),
         };
         events.send(SourceEvent::Barrier(barrier)).await?;

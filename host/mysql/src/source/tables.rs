@@ -8,7 +8,7 @@ use cdchost_connector::{ConnectorError, SnapshotState, StopClass, TableProgress}
 use cdchost_model::{TableId, TableSchema};
 
 use super::offset::{State, TableState};
-use crate::binlog::LogTables;
+use crate::binlog::{LogTables, Transactions};
 use crate::discover::Discovery;
 use crate::snapshot::{ReaderJob, Walk};
 use cdchost_mysql_row::KeyValue;
@@ -160,17 +160,21 @@ impl Tables {
 
     /// What a checkpoint keeps. A table whose earlier changes may still be to come is not kept: the next run will look
     /// at it again.
-    pub(super) fn state(&self, log: &LogTables, has_passed_known: bool) -> State {
+    pub(super) fn state(&self, log: &Transactions, has_passed_known: bool) -> State {
         let table = |(place, table): (usize, &TableWalk)| TableState {
             schema: table.layout.schema.as_ref().clone(),
             key_index: table.layout.key_index.clone(),
             walk: table.walk.clone(),
             rows_read: table.rows_read,
             chunks: table.chunks,
-            changes: table.changes_before + log.get(place).changes,
+            changes: table.changes_before + log.tables.get(place).changes,
         };
         let kept = self.walks.iter().enumerate().filter(|(_, table)| has_passed_known || !table.is_new);
-        State { tables: kept.map(table).collect(), left: self.left.clone() }
+        State {
+            tables: kept.map(table).collect(),
+            left: self.left.clone(),
+            prepared: log.prepared().cloned().collect(),
+        }
     }
 
     /// What people see.

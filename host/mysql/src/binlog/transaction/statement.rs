@@ -58,7 +58,18 @@ impl Transactions {
     /// Judges a statement. A transaction that was handed on before is only followed to its end.
     fn obey(&mut self, statement: &Statement<'_>, is_known: bool) -> Result<Effect, ConnectorError> {
         match self.judge(statement) {
-            Judgement::Begin | Judgement::XaStart => return Ok(Effect::Begins),
+            Judgement::Begin => return Ok(Effect::Begins),
+            Judgement::XaStart => {
+                self.xa = statement.xa_id().map(str::to_owned);
+                return Ok(Effect::Begins);
+            }
+            Judgement::XaEnd { commits } => {
+                let was_seen = statement.xa_id().is_some_and(|id| self.prepared.remove(id));
+                if commits && !was_seen && !is_known {
+                    let what = "an XA transaction is committed that was prepared before this pipeline read the log";
+                    return Err(self.refused("mysql-xa", what, ANEW_INSTRUCTION));
+                }
+            }
             Judgement::Commit => return Ok(Effect::Ends),
             Judgement::Rollback if self.tables.is_touched() => {
                 let what = "a transaction that changed captured tables was rolled back in the log";

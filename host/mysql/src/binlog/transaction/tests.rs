@@ -52,6 +52,7 @@ impl Stream {
             patterns: TablePatterns::parse(&["shop.*"]).unwrap(),
             lower_case_names: false,
             buffer_max,
+            prepared: [].into(),
         };
         let mut stream = Self { log: Transactions::new(start, tables), end: 4, number: 0 };
         stream.connect();

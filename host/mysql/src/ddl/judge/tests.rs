@@ -165,6 +165,8 @@ fn ends_of_transactions_are_told_apart() {
     assert_eq!(judged("", "ROLLBACK"), Judgement::Rollback);
     assert_eq!(judged("", "XA START X'01',X'',1"), Judgement::XaStart);
     assert_eq!(judged("", "XA END X'01',X'',1"), Judgement::Pass);
+    assert_eq!(judged("", "XA COMMIT X'01',X'',1"), Judgement::XaEnd { commits: true });
+    assert_eq!(judged("", "XA ROLLBACK X'01',X'',1"), Judgement::XaEnd { commits: false });
 }
 
 #[test]
