@@ -5,7 +5,6 @@
 
 mod binlog;
 mod check;
-mod ddl;
 mod discover;
 mod gtid;
 mod session;

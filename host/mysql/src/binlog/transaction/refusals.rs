@@ -2,10 +2,10 @@
 
 use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_model::TableId;
+use cdchost_mysql_ddl::Statement;
 
 use super::Transactions;
 use crate::binlog::tables::place;
-use crate::ddl::Statement;
 
 pub(super) const XA_INSTRUCTION: &str = "XA transactions on captured tables are not offered yet: leave the tables out, or \
                                          change them by ordinary transactions and start the pipeline anew";

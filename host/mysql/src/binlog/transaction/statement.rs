@@ -2,12 +2,12 @@
 
 use cdchost_connector::{ConnectorError, StopClass, Verdict};
 use cdchost_model::TableId;
+use cdchost_mysql_ddl::{Captured, Judgement, Quoting, Statement, judge};
 use cdchost_mysql_wire::binlog::{EventHeader, QueryEvent};
 
 use super::refusals::{ANEW_INSTRUCTION, decode};
 use super::{Seen, Transactions};
 use crate::binlog::tables::place;
-use crate::ddl::{Captured, Judgement, Quoting, Statement, judge};
 
 const SQL_MODE_ANSI_QUOTES: u64 = 1 << 2;
 const SQL_MODE_NO_BACKSLASH_ESCAPES: u64 = 1 << 20;

@@ -1,6 +1,6 @@
 //! The clauses of an ALTER TABLE: which of them leave columns, key, name and contents alone.
 
-use crate::ddl::lex::Token;
+use crate::lex::Token;
 
 /// Options of a table that may be written without `DEFAULT` and with or without `=`.
 const OPTIONS: [&str; 28] = [

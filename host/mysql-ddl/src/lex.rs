@@ -2,11 +2,11 @@
 
 /// How the session that wrote a statement read quotes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Quoting {
+pub struct Quoting {
     /// `"…"` is a name, not a text.
-    pub(crate) ansi: bool,
+    pub ansi: bool,
     /// A backslash in a text is only a backslash.
-    pub(crate) plain_backslash: bool,
+    pub plain_backslash: bool,
 }
 
 /// A piece of a statement.

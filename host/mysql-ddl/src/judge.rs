@@ -6,20 +6,23 @@ mod clauses;
 
 /// A statement and what its meaning depends on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Statement<'a> {
+pub struct Statement<'a> {
     /// Its text.
-    pub(crate) text: &'a str,
+    pub text: &'a str,
     /// The session's default database.
-    pub(crate) database: &'a str,
+    pub database: &'a str,
     /// How the session read quotes.
-    pub(crate) quoting: Quoting,
+    pub quoting: Quoting,
 }
 
 /// What is known of a table that a statement names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Captured {
+pub enum Captured {
     /// It is captured; its key is the primary key or not.
-    Yes { by_primary_key: bool },
+    Yes {
+        /// It is the primary key.
+        by_primary_key: bool,
+    },
     /// It is not, but the patterns match its name.
     Matched,
     /// It is of no concern.
@@ -28,7 +31,7 @@ pub(crate) enum Captured {
 
 /// What a statement means for the captured tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Judgement {
+pub enum Judgement {
     /// A transaction begins.
     Begin,
     /// The transaction is committed.
@@ -40,18 +43,36 @@ pub(crate) enum Judgement {
     /// It changes a captured table in a way that no row notices; the word says how.
     Ignore(&'static str),
     /// It changes columns, key, name or contents of this table.
-    Change { database: String, table: String },
+    Change {
+        /// Its database.
+        database: String,
+        /// Its name.
+        table: String,
+    },
     /// It changes rows of this table, and the log holds only the statement.
-    RowsByStatement { database: String, table: String },
+    RowsByStatement {
+        /// Its database.
+        database: String,
+        /// Its name.
+        table: String,
+    },
     /// It changes rows of tables that are not captured, and the log holds only the statement: what views and triggers
     /// make of it is in no log.
     RowsElsewhere,
     /// A table came to be whose name the patterns match.
-    NewTable { database: String, table: String },
+    NewTable {
+        /// Its database.
+        database: String,
+        /// Its name.
+        table: String,
+    },
     /// An XA transaction begins: its rows come with it, but its end is another transaction.
     XaStart,
     /// An XA transaction that was prepared is committed, or rolled back.
-    XaEnd { commits: bool },
+    XaEnd {
+        /// It is committed.
+        commits: bool,
+    },
 }
 
 /// A table's name as a statement gives it.
@@ -62,7 +83,7 @@ struct TableName {
 }
 
 /// Judges a statement. Whatever is not understood passes only if it names no captured table.
-pub(crate) fn judge(
+pub fn judge(
     statement: &Statement<'_>,
     lookup: &dyn Fn(&str, &str) -> Captured,
     any_captured_in: &dyn Fn(&str) -> Option<(String, String)>,
@@ -74,19 +95,19 @@ pub(crate) fn judge(
 
 impl Statement<'_> {
     /// Whether the statement's last words are these, whatever comment stands behind them.
-    pub(crate) fn ends_with(&self, words: &[&str]) -> bool {
+    pub fn ends_with(&self, words: &[&str]) -> bool {
         let tokens = tokens(self.text, self.quoting);
         let end = tokens.len().checked_sub(words.len());
         end.is_some_and(|end| words.iter().zip(&tokens[end..]).all(|(word, token)| is_word(Some(token), word)))
     }
 
     /// The id of the XA transaction that an XA statement names, as the server writes it.
-    pub(crate) fn xa_id(&self) -> Option<&str> {
+    pub fn xa_id(&self) -> Option<&str> {
         self.text.trim().splitn(3, ' ').nth(2)
     }
 
     /// The statement without its literals, to be shown.
-    pub(crate) fn shown(&self) -> String {
+    pub fn shown(&self) -> String {
         masked(self.text, self.quoting)
     }
 }
