@@ -51,18 +51,19 @@ async fn tables_that_cannot_be_carried_are_named_all_at_once() -> Result<()> {
     Ok(())
 }
 
+/// A configuration for `database` with an account that is made anew, with these rights alone.
+async fn with_rights(database: &str, account: &str, grants: &[&str]) -> Result<MysqlConfig> {
+    let drop = format!("DROP USER IF EXISTS {account}");
+    let create = format!("CREATE USER {account} IDENTIFIED WITH mysql_native_password BY 'x'");
+    server().run(&[&[drop.as_str(), &create], grants].concat()).await?;
+    Ok(MysqlConfig { username: account.into(), password: Secret::new("x"), ..config(database) })
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn missing_rights_are_named() -> Result<()> {
     let name = "refuse_rights";
     database(name, &["CREATE TABLE t (id INT PRIMARY KEY)"]).await?;
-    server()
-        .run(&[
-            "DROP USER IF EXISTS poor",
-            "CREATE USER poor IDENTIFIED WITH mysql_native_password BY 'x'",
-            "GRANT INSERT ON refuse_rights.* TO poor",
-        ])
-        .await?;
-    let poor = MysqlConfig { username: "poor".into(), password: Secret::new("x"), ..config(name) };
+    let poor = with_rights(name, "poor", &["GRANT INSERT ON refuse_rights.* TO poor"]).await?;
     let error = refused(&poor).await;
     assert_eq!(error.class, StopClass::Source, "{error:?}");
     for part in ["REPLICATION CLIENT", "REPLICATION SLAVE"] {
@@ -226,15 +227,11 @@ async fn a_purged_log_is_a_gap() -> Result<()> {
 async fn an_account_that_sees_part_of_a_table_is_refused() -> Result<()> {
     let name = "refuse_part";
     database(name, &["CREATE TABLE t (id INT PRIMARY KEY, hidden INT)"]).await?;
-    server()
-        .run(&[
-            "DROP USER IF EXISTS partly",
-            "CREATE USER partly IDENTIFIED WITH mysql_native_password BY 'x'",
-            "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO partly",
-            "GRANT SELECT (id) ON refuse_part.t TO partly",
-        ])
-        .await?;
-    let partly = MysqlConfig { username: "partly".into(), password: Secret::new("x"), ..config(name) };
+    let grants = [
+        "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO partly",
+        "GRANT SELECT (id) ON refuse_part.t TO partly",
+    ];
+    let partly = with_rights(name, "partly", &grants).await?;
     let error = refused(&partly).await;
     assert!(error.message.contains("may not read table refuse_part.t"), "{error:?}");
     Ok(())

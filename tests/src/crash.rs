@@ -61,7 +61,7 @@ pub async fn run(options: &CrashOptions, say: fn(&str)) -> Result<Tally> {
         for place in 0..left.min(CAMPAIGN_ROUNDS) {
             let aim = aims.next(place, &mut random);
             let round = campaign.round(aim, &mut random)?;
-            if aim.phase().is_some_and(|phase| phase != round.phase && aim != aim::Aim::Snapshot) {
+            if aim.phase().is_some_and(|phase| phase != round.phase) {
                 aims.again(aim);
             }
             tally.count(&round);

@@ -21,14 +21,17 @@ fn on_threads(screen: &Screen, command: impl Future<Output = u8>) -> ExitCode {
             code
         }
         Err(error) => {
-            let mut findings = Findings::default();
             let finding = Finding::error(format!("threads cannot be started: {error}"), "raise the process' limits");
-            findings.add(Blame::Environment, finding);
-            findings.show(screen);
-            findings.exit_code().unwrap_or(1)
+            refuse(screen, &Findings::of(Blame::Environment, [finding]))
         }
     };
     code.into()
+}
+
+/// Shows what stands in the way, and gives the exit code for it.
+fn refuse(screen: &Screen, findings: &Findings) -> u8 {
+    findings.show(screen);
+    findings.exit_code().unwrap_or(1)
 }
 
 /// Writes what a command was asked for. Nobody is left to tell if standard output is gone.

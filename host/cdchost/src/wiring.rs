@@ -149,6 +149,11 @@ fn identities(config: &PipelineConfig, sinks: &[CheckedSink]) -> Vec<SinkIdentit
 }
 
 impl Contract {
+    /// What the sink promises, as one JSON object.
+    pub(crate) fn lines_as_json(&self) -> serde_json::Map<String, serde_json::Value> {
+        self.lines.iter().map(|(key, text)| (key.clone(), text.clone().into())).collect()
+    }
+
     /// For people: what the sink is, then what it promises.
     pub(crate) fn text_lines(&self) -> impl Iterator<Item = String> {
         let Self { sink, version, lines } = self;

@@ -14,14 +14,8 @@ pub fn read_image(plan: &Plan, rest: &mut &[u8], columns: &mut [Column]) -> Resu
     let (nulls, mut bytes) = rest.split_at_checked(plan.columns.len().div_ceil(8)).ok_or(short)?;
     for (place, (planned, column)) in plan.columns.iter().zip(columns).enumerate() {
         let is_null = nulls.get(place / 8).is_some_and(|byte| byte >> (place % 8) & 1 == 1);
-        let read = if !is_null {
-            read_value(&planned.step, &mut bytes, column)
-        } else if planned.nullable {
-            column.push_null();
-            Ok(())
-        } else {
-            Err(ValueError::Null)
-        };
+        let read =
+            if !is_null { read_value(&planned.step, &mut bytes, column) } else { column.push_null(planned.nullable) };
         read.map_err(|error| ColumnError { column: place, error })?;
     }
     *rest = bytes;

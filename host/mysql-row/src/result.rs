@@ -1,6 +1,10 @@
 //! Rows of a chunk's query, from the binary protocol straight into columns: the same values as from the log.
 
 use cdchost_mysql_wire::Column as ResultColumn;
+use cdchost_mysql_wire::column_type::{
+    BLOB, DATE, DATETIME, DOUBLE, FLOAT, INT24, JSON, LONG, LONGLONG, NEWDECIMAL, SHORT, STRING, TIME, TIMESTAMP, TINY,
+    VAR_STRING, YEAR,
+};
 
 use crate::KeyValue;
 use crate::column::bytes::{fixed, take};
@@ -48,24 +52,6 @@ pub struct ResultPlan {
     key_ends: Vec<usize>,
 }
 
-const TINY: u8 = 1;
-const SHORT: u8 = 2;
-const LONG: u8 = 3;
-const FLOAT: u8 = 4;
-const DOUBLE: u8 = 5;
-const TIMESTAMP: u8 = 7;
-const LONGLONG: u8 = 8;
-const INT24: u8 = 9;
-const DATE: u8 = 10;
-const TIME: u8 = 11;
-const DATETIME: u8 = 12;
-const YEAR: u8 = 13;
-const JSON: u8 = 245;
-const NEWDECIMAL: u8 = 246;
-const BLOB: u8 = 252;
-const VAR_STRING: u8 = 253;
-const STRING: u8 = 254;
-
 impl ResultPlan {
     /// Checks a result's columns against the table as it is known; the error names the first that differs.
     pub fn compile(found: &[ResultColumn], layout: &TableLayout) -> Result<Self, String> {
@@ -106,11 +92,8 @@ impl ResultPlan {
             let before = bytes;
             let read = if nulls.get(bit / 8).is_some_and(|byte| byte >> (bit % 8) & 1 == 0) {
                 read_value(planned.step, &mut bytes, column)
-            } else if planned.nullable {
-                column.push_null();
-                Ok(())
             } else {
-                Err(ValueError::Null)
+                column.push_null(planned.nullable)
             };
             read.map_err(|error| ColumnError { column: place, error })?;
             if planned.in_key {

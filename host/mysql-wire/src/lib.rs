@@ -6,6 +6,7 @@
 //! Both streams hand out slices of one read buffer: no copy, no allocation, no await for a packet that is there.
 
 pub mod binlog;
+pub mod column_type;
 mod connection;
 mod dump;
 mod error;

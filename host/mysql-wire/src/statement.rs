@@ -1,16 +1,10 @@
 //! Prepared statements, and their rows as raw bytes of the binary protocol.
 
+use crate::column_type::{BLOB, DOUBLE, LONGLONG, NEWDECIMAL, NULL, VAR_STRING};
 use crate::connection::Connection;
 use crate::error::{ProtocolError, WireError};
 use crate::packet::{Reader, Taken, put_string};
 use crate::query::{Column, is_end, refuse_more};
-
-const TYPE_DOUBLE: u8 = 5;
-const TYPE_NULL: u8 = 6;
-const TYPE_LONGLONG: u8 = 8;
-const TYPE_DECIMAL: u8 = 246;
-const TYPE_BLOB: u8 = 252;
-const TYPE_VAR_STRING: u8 = 253;
 
 /// A statement that the server has prepared on one connection.
 #[derive(Clone, Debug)]
@@ -53,13 +47,13 @@ impl Param<'_> {
     /// Type and sign, as two bytes.
     fn type_bytes(&self) -> [u8; 2] {
         let (column_type, unsigned) = match self {
-            Self::Null => (TYPE_NULL, false),
-            Self::Int(_) => (TYPE_LONGLONG, false),
-            Self::Uint(_) => (TYPE_LONGLONG, true),
-            Self::Double(_) => (TYPE_DOUBLE, false),
-            Self::Text(_) => (TYPE_VAR_STRING, false),
-            Self::Bytes(_) => (TYPE_BLOB, false),
-            Self::Decimal(_) => (TYPE_DECIMAL, false),
+            Self::Null => (NULL, false),
+            Self::Int(_) => (LONGLONG, false),
+            Self::Uint(_) => (LONGLONG, true),
+            Self::Double(_) => (DOUBLE, false),
+            Self::Text(_) => (VAR_STRING, false),
+            Self::Bytes(_) => (BLOB, false),
+            Self::Decimal(_) => (NEWDECIMAL, false),
             Self::Encoded { column_type, unsigned, .. } => (*column_type, *unsigned),
         };
         [column_type, u8::from(unsigned) << 7]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use cdchost_config::TablePatterns;
 use cdchost_model::{Field, SchemaVersion, TableId, TableSchema};
+use cdchost_mysql_row::{ColumnKind, PRIMARY, TableLayout};
 use cdchost_mysql_wire::{Connection, QueryResult};
 
 use crate::check::Finding;
 use crate::session::SessionError;
-use cdchost_mysql_row::{ColumnKind, PRIMARY, TableLayout};
 
 /// A captured table.
 #[derive(Clone, Debug)]

@@ -15,8 +15,8 @@ const PORT_DEFAULT: u16 = 3306;
 /// What every session sets, whatever the server's defaults are: raw bytes in results, one time zone, snapshot reads
 /// of one statement, no limits that cut a result short, and patience while we are slow.
 const SETTINGS: &str = "SET NAMES utf8mb4, character_set_results = NULL, sql_mode = '', time_zone = '+00:00', \
-                        autocommit = 1, SESSION transaction_isolation = 'REPEATABLE-READ', sql_select_limit = 18446744073709551615, sql_big_selects = 1, \
-                        max_execution_time = 0";
+                        autocommit = 1, SESSION transaction_isolation = 'REPEATABLE-READ', sql_select_limit = 18446744073709551615, \
+                        sql_big_selects = 1, max_execution_time = 0";
 
 /// What a server says of itself.
 #[derive(Clone, Debug)]

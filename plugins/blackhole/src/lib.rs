@@ -1,12 +1,10 @@
 //! A sink that counts rows and bytes and forgets them: for benchmarks, and to try a source.
 
-mod committer;
 mod config;
 mod writer;
 
-use cdchost_sdk::{Blob, Capabilities, Delivery, Manifest, Result, Sink};
+use cdchost_sdk::{Blob, Capabilities, Delivery, Manifest, NothingToCommit, Result, Sink};
 
-pub use committer::BlackholeCommitter;
 pub use config::Options;
 pub use writer::BlackholeWriter;
 
@@ -18,14 +16,14 @@ cdchost_sdk::export!(Blackhole);
 
 impl Sink for Blackhole {
     type Options = Options;
-    type Committer = BlackholeCommitter;
+    type Committer = NothingToCommit;
     type Writer = BlackholeWriter;
 
     fn manifest() -> Manifest {
         cdchost_sdk::manifest! { name: "blackhole", options: Options }
     }
 
-    fn committer(options: Options) -> Result<(BlackholeCommitter, Capabilities)> {
+    fn committer(options: Options) -> Result<(NothingToCommit, Capabilities)> {
         let contract =
             [("target", "none: rows are counted and forgotten"), ("duplicates", "none are kept, nor is anything")];
         let capabilities = Capabilities {
@@ -33,7 +31,7 @@ impl Sink for Blackhole {
             contract: contract.map(|(what, how)| (what.to_owned(), how.to_owned())).into(),
             ..Capabilities::new(Delivery::Transactional)
         };
-        Ok((BlackholeCommitter, capabilities))
+        Ok((NothingToCommit, capabilities))
     }
 
     fn writer(options: Options, _restored: Vec<Blob>) -> Result<BlackholeWriter> {

@@ -5,7 +5,7 @@ mod committer;
 mod config;
 mod writer;
 
-use cdchost_sdk::{Abilities, Blob, Capabilities, Delivery, Manifest, Ordering, Result, Sink};
+use cdchost_sdk::{Abilities, Blob, Capabilities, Delivery, Manifest, Ordering, Result, Sink, json_lines};
 
 pub use committer::FileCommitter;
 pub use config::Options;
@@ -37,17 +37,6 @@ impl Sink for File {
 }
 
 fn capabilities(options: &Options) -> Capabilities {
-    // Each line names its columns, so a change of them needs nothing; rows that are gone all at once have no line.
-    let schema_changes = [
-        "create-table",
-        "add-column",
-        "drop-column",
-        "rename-column",
-        "alter-column",
-        "reorder-columns",
-        "alter-key",
-        "comment-table",
-    ];
     let contract = [
         ("target", "JSON lines, one a row change, in DATABASE/TABLE/part-EPOCH-SUBTASK-NUMBER.jsonl"),
         ("visible", "part-* files only; each appears whole, once, when its epoch is committed"),
@@ -59,7 +48,7 @@ fn capabilities(options: &Options) -> Capabilities {
         ordering: Ordering::PerKey,
         wants_update_before: options.before_images,
         abilities: Abilities { reports_progress: true, takes_changelog: true, ..Abilities::default() },
-        schema_changes: schema_changes.map(str::to_owned).into(),
+        schema_changes: json_lines::SCHEMA_CHANGES.map(str::to_owned).into(),
         contract: contract.map(|(what, how)| (what.to_owned(), how.to_owned())).into(),
         ..Capabilities::new(Delivery::Transactional)
     }

@@ -1,14 +1,14 @@
 //! A sink that prints row changes as JSON lines on the host's standard output: to see what a pipeline carries.
 
-mod committer;
 mod config;
 mod writer;
 
 use std::io::Stdout;
 
-use cdchost_sdk::{Abilities, Blob, Capabilities, Delivery, Manifest, Ordering, Result, Sink};
+use cdchost_sdk::{
+    Abilities, Blob, Capabilities, Delivery, Manifest, NothingToCommit, Ordering, Result, Sink, json_lines,
+};
 
-pub use committer::PrintCommitter;
 pub use config::Options;
 pub use writer::PrintWriter;
 
@@ -20,25 +20,14 @@ cdchost_sdk::export!(Print);
 
 impl Sink for Print {
     type Options = Options;
-    type Committer = PrintCommitter;
+    type Committer = NothingToCommit;
     type Writer = PrintWriter<Stdout>;
 
     fn manifest() -> Manifest {
         cdchost_sdk::manifest! { name: "print", options: Options, wants: ["stdout"] }
     }
 
-    fn committer(options: Options) -> Result<(PrintCommitter, Capabilities)> {
-        // Each line names its columns, so a change of them needs nothing.
-        let schema_changes = [
-            "create-table",
-            "add-column",
-            "drop-column",
-            "rename-column",
-            "alter-column",
-            "reorder-columns",
-            "alter-key",
-            "comment-table",
-        ];
+    fn committer(options: Options) -> Result<(NothingToCommit, Capabilities)> {
         let contract = [
             ("target", "JSON lines on standard output, one a row change"),
             ("visible", "as soon as a row is read, before its epoch is committed"),
@@ -49,11 +38,11 @@ impl Sink for Print {
             ordering: Ordering::PerKey,
             wants_update_before: options.before_images,
             abilities: Abilities { takes_changelog: true, ..Abilities::default() },
-            schema_changes: schema_changes.map(str::to_owned).into(),
+            schema_changes: json_lines::SCHEMA_CHANGES.map(str::to_owned).into(),
             contract: contract.map(|(what, how)| (what.to_owned(), how.to_owned())).into(),
             ..Capabilities::new(Delivery::AtLeastOnce)
         };
-        Ok((PrintCommitter, capabilities))
+        Ok((NothingToCommit, capabilities))
     }
 
     fn writer(options: Options, _restored: Vec<Blob>) -> Result<PrintWriter<Stdout>> {

@@ -9,6 +9,19 @@ use crate::data::text::{push_date, push_decimal128, push_decimal256, push_time, 
 use crate::data::{Bits, OptionalTexts};
 use crate::{Batch, PluginError, Result, RowMeta, Values};
 
+/// The schema changes that lines need nothing for, since each names its columns; rows that are gone all at once have no
+/// line.
+pub const SCHEMA_CHANGES: [&str; 8] = [
+    "create-table",
+    "add-column",
+    "drop-column",
+    "rename-column",
+    "alter-column",
+    "reorder-columns",
+    "alter-key",
+    "comment-table",
+];
+
 /// What a line can carry of a change, as it stands in a sink's options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

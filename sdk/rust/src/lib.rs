@@ -27,8 +27,8 @@ pub use data::{Batch, Column, Field, LogicalType, Op, ReadPlan, RowMeta, Schema,
 pub use error::{Blame, ErrorParts, PluginError, Result, Retry, RowRef};
 pub use manifest::{Manifest, config_schema};
 pub use sink::{
-    Abilities, Blob, Capabilities, ColumnPlace, Committable, Committer, Cut, Delivery, Ordering, Outcome, Progress,
-    Recovered, SchemaChange, SchemaChangeRequest, Sink, Writer,
+    Abilities, Blob, Capabilities, ColumnPlace, Committable, Committer, Cut, Delivery, NothingToCommit, Ordering,
+    Outcome, Progress, Recovered, SchemaChange, SchemaChangeRequest, Sink, Writer,
 };
 
 /// Makes the crate a component of the given [`Sink`]. Does nothing on targets other than wasm32.

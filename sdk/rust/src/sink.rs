@@ -3,10 +3,12 @@
 mod capabilities;
 mod change;
 mod cut;
+mod nothing;
 
 pub use capabilities::{Abilities, Capabilities, Delivery, Ordering};
 pub use change::{ColumnPlace, SchemaChange, SchemaChangeRequest};
 pub use cut::{Blob, Committable, Cut, Outcome, Progress, Recovered};
+pub use nothing::NothingToCommit;
 
 use std::sync::Arc;
 

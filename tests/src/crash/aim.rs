@@ -41,11 +41,10 @@ impl Aim {
         }
     }
 
-    /// The phase that a kill is to fall into; none for any.
+    /// The phase that a kill is to fall into; none for any, and for the tables' reading, which may be over for good.
     pub(crate) fn phase(self) -> Option<Phase> {
         match self {
-            Self::Any => None,
-            Self::Snapshot => Some(Phase::Snapshot),
+            Self::Any | Self::Snapshot => None,
             Self::Prepare => Some(Phase::Prepare),
             Self::Record => Some(Phase::Record),
             Self::Commit => Some(Phase::Commit),

@@ -83,6 +83,7 @@ fn install(missing: &[Tool]) -> Result<()> {
     run(&mut command)
 }
 
+/// Whether what shows a tool is there.
 fn is_there(sign: Sign) -> bool {
     match sign {
         Sign::Program(name) => {

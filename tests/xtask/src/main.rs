@@ -63,7 +63,11 @@ fn run(command: Xtask) -> Result<bool> {
         Xtask::Lint => gates::lint(),
         Xtask::Plugins => plugins::build().map(|()| true),
         Xtask::Server(p) => need_tools().and_then(|()| program("server", &p.args)),
-        Xtask::Bench(p) => plugins::build().and_then(|()| cargo::bench(&p.args)),
+        Xtask::Bench(p) => {
+            need_tools()?;
+            plugins::build()?;
+            cargo::bench(&p.args)
+        }
         Xtask::Demo(p) => pipelines("demo", &p.args),
         Xtask::Crash(p) => pipelines("crash", &p.args),
         Xtask::Cases(p) => pipelines("cases", &p.args),

@@ -29,11 +29,10 @@ pub(crate) fn run(arguments: &CheckArguments) -> ExitCode {
 fn as_json(examined: &Examined, show_config: bool) -> Value {
     let loaded = examined.loaded.as_ref();
     let contract = |contract: &Contract| {
-        let Contract { sink, version, lines } = contract;
-        let lines: serde_json::Map<_, _> = lines.iter().map(|(key, text)| (key.clone(), text.clone().into())).collect();
+        let Contract { sink, version, .. } = contract;
         json!({
             "id": sink.id, "plugin": sink.plugin, "version": version, "digest": hex(&sink.digest),
-            "parallelism": sink.parallelism, "contract": lines,
+            "parallelism": sink.parallelism, "contract": contract.lines_as_json(),
         })
     };
     json!({

@@ -10,7 +10,7 @@ use cdchost_pipeline::{Pipeline, PipelineExit, PipelineHandle, PipelineState, Pi
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
-use super::on_threads;
+use super::{on_threads, refuse};
 use crate::cli::RunArguments;
 use crate::findings::{Blame, Findings};
 use crate::progress;
@@ -117,22 +117,16 @@ fn exit_code(exit: &PipelineExit, ran: bool) -> u8 {
     }
 }
 
-fn refuse(screen: &Screen, findings: &Findings) -> u8 {
-    findings.show(screen);
-    findings.exit_code().unwrap_or(1)
-}
-
 fn stopped_early(screen: &Screen) -> u8 {
     screen.refusal("stopped before anything was started");
     0
 }
 
 fn show_contract(screen: &Screen, contract: &Contract) {
-    let Contract { sink, version, lines } = contract;
+    let Contract { sink, version, .. } = contract;
     if screen.is_json() {
         let digest = hex(&sink.digest);
-        let lines: serde_json::Map<_, _> = lines.iter().map(|(key, text)| (key.clone(), text.clone().into())).collect();
-        let lines = serde_json::Value::from(lines).to_string();
+        let lines = serde_json::Value::from(contract.lines_as_json()).to_string();
         let (id, plugin, parallelism) = (&sink.id, &sink.plugin, sink.parallelism);
         tracing::info!(
             target: RUN, event = "write-contract", sink = id, plugin, version, digest, parallelism, contract = lines

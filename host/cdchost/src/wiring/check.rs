@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cdchost_config::{Finding, Input, Loaded, Lookup, StartupMode};
-use cdchost_connector::{Clock, SourceConnector, SourceEnd, SystemClock};
+use cdchost_connector::{Clock, OpenedSource, SourceConnector, SourceEnd, SystemClock};
 use cdchost_mysql::MysqlSource;
 
 use super::plugins::Plugins;
@@ -131,13 +131,16 @@ async fn check_source(loaded: &Loaded, end: SourceEnd, fresh: bool) -> Result<Ar
     if !fresh {
         return Ok(source);
     }
-    match source.open(None).await {
-        Ok(opened) => Ok(Arc::new(KeptSource::new(source, opened))),
-        Err(error) => {
-            let (blame, found) = of_port(&error, "source", loaded.places.find("source").as_ref());
-            Err(Findings::of(blame, found))
-        }
-    }
+    let opened = open_afresh(source.as_ref(), loaded).await?;
+    Ok(Arc::new(KeptSource::new(source, opened)))
+}
+
+/// Opens a source without any record.
+pub(super) async fn open_afresh(source: &dyn SourceConnector, loaded: &Loaded) -> Result<OpenedSource, Findings> {
+    source.open(None).await.map_err(|error| {
+        let (blame, found) = of_port(&error, "source", loaded.places.find("source").as_ref());
+        Findings::of(blame, found)
+    })
 }
 
 async fn check_sinks(folder: &Path, loaded: &Loaded, clock: Arc<dyn Clock>) -> Result<Vec<CheckedSink>, Findings> {

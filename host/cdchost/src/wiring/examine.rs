@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cdchost_config::Loaded;
-use cdchost_connector::{SourceConnector as _, SourceEnd, SystemClock};
+use cdchost_connector::{SourceEnd, SystemClock};
 use cdchost_model::TableSchema;
 use cdchost_mysql::MysqlSource;
 
-use super::check::{load, state_folder};
+use super::check::{load, open_afresh, state_folder};
 use super::plugins::Plugins;
 use super::{CheckedSink, Contract, contracts};
-use crate::findings::{Blame, Findings, of_port};
+use crate::findings::{Blame, Findings};
 use crate::state;
 
 /// What was seen.
@@ -55,10 +55,7 @@ pub(crate) async fn examine(pipeline: &Path, plugins: &Path) -> Examined {
 
 async fn tables(loaded: &Loaded) -> Result<Vec<Arc<TableSchema>>, Findings> {
     let source = MysqlSource::new(loaded.config.source.clone(), SourceEnd::Never);
-    source.open(None).await.map(|opened| opened.tables).map_err(|error| {
-        let (blame, found) = of_port(&error, "source", loaded.places.find("source").as_ref());
-        Findings::of(blame, found)
-    })
+    open_afresh(&source, loaded).await.map(|opened| opened.tables)
 }
 
 async fn sinks<'a>(loaded: &'a Loaded, folder: &'a Path) -> Result<(Plugins<'a>, Vec<CheckedSink>), Findings> {

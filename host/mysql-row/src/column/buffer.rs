@@ -143,13 +143,18 @@ impl Column {
         Ok(())
     }
 
-    /// Appends NULL.
-    pub(crate) fn push_null(&mut self) {
+    /// Appends NULL, where it may stand.
+    #[inline]
+    pub(crate) fn push_null(&mut self, nullable: bool) -> Result<(), ValueError> {
+        if !nullable {
+            return Err(ValueError::Null);
+        }
         let row = u32::try_from(self.len()).expect("a batch has less than 2^32 rows");
         self.nulls.push(row);
         fixed!(&mut self.values, values => values.push(Default::default()), (ends, bytes) => {
             ends.push(i32::try_from(bytes.len()).expect("every push keeps the bytes below 2 GiB"));
         });
+        Ok(())
     }
 
     /// Number of values.

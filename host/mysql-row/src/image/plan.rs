@@ -1,6 +1,10 @@
 //! How the images of one table map are read: compiled once, after the map was checked against the table as we know it.
 
 use cdchost_mysql_wire::binlog::{TableMap, TableMapColumn};
+use cdchost_mysql_wire::column_type::{
+    BIT, BLOB, DATE, DATETIME2, DOUBLE, ENUM, FLOAT, GEOMETRY, INT24, JSON, LONG, LONGLONG, NEWDATE, NEWDECIMAL, SET,
+    SHORT, STRING, TIME2, TIMESTAMP2, TINY, VAR_STRING, VARCHAR, VECTOR, YEAR,
+};
 
 use crate::column::temporal::fraction_bytes;
 use crate::column::{ColumnKind, Labels, TableLayout, decimal};
@@ -130,31 +134,6 @@ pub enum Mismatch {
         column: String,
     },
 }
-
-const TINY: u8 = 1;
-const SHORT: u8 = 2;
-const LONG: u8 = 3;
-const FLOAT: u8 = 4;
-const DOUBLE: u8 = 5;
-const LONGLONG: u8 = 8;
-const INT24: u8 = 9;
-const DATE: u8 = 10;
-const YEAR: u8 = 13;
-const NEWDATE: u8 = 14;
-const VARCHAR: u8 = 15;
-const BIT: u8 = 16;
-const TIMESTAMP2: u8 = 17;
-const DATETIME2: u8 = 18;
-const TIME2: u8 = 19;
-const VECTOR: u8 = 242;
-const JSON: u8 = 245;
-const NEWDECIMAL: u8 = 246;
-const ENUM: u8 = 247;
-const SET: u8 = 248;
-const BLOB: u8 = 252;
-const VAR_STRING: u8 = 253;
-const STRING: u8 = 254;
-const GEOMETRY: u8 = 255;
 
 impl Plan {
     /// Columns of an image.

@@ -1,5 +1,9 @@
 //! Table maps: which table the rows to follow belong to, and what its columns are.
 
+use crate::column_type::{
+    BIT, BLOB, DATETIME2, DOUBLE, ENUM, FLOAT, GEOMETRY, JSON, NEWDECIMAL, SET, STRING, TIME2, TIMESTAMP2, VAR_STRING,
+    VARCHAR, VECTOR,
+};
 use crate::error::ProtocolError;
 use crate::packet::Reader;
 use crate::query::COLUMNS_MAX;
@@ -33,7 +37,7 @@ pub struct TableMapColumn {
     /// Its type by MySQL's number; ENUM and SET by their own, not by that of the string that hides them.
     pub column_type: u8,
     /// What the type's values depend on: greatest length in bytes of VARCHAR and CHAR; bytes of the length of BLOB,
-    /// JSON, GEOMETRY; bytes of ENUM, SET, FLOAT, DOUBLE; fraction digits of TIME2, DATETIME2, TIMESTAMP2; of DECIMAL
+    /// JSON, GEOMETRY; bytes of ENUM, SET, FLOAT, DOUBLE; fraction digits of TIME2, DATETIME2, TIMESTAMP2; of NEWDECIMAL
     /// precision × 256 + scale; of BIT whole bytes × 256 + further bits.
     pub metadata: u16,
     /// Whether it may be NULL.
@@ -101,23 +105,6 @@ fn name<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], ProtocolError> {
     Ok(name)
 }
 
-const FLOAT: u8 = 4;
-const DOUBLE: u8 = 5;
-const TIMESTAMP2: u8 = 17;
-const DATETIME2: u8 = 18;
-const TIME2: u8 = 19;
-const VARCHAR: u8 = 15;
-const BIT: u8 = 16;
-const VECTOR: u8 = 242;
-const JSON: u8 = 245;
-const DECIMAL: u8 = 246;
-const ENUM: u8 = 247;
-const SET: u8 = 248;
-const BLOB: u8 = 252;
-const VAR_STRING: u8 = 253;
-const STRING: u8 = 254;
-const GEOMETRY: u8 = 255;
-
 /// The type as the table has it, and its metadata in one form.
 fn type_and_metadata(column_type: u8, metadata: &mut Reader<'_>) -> Result<(u8, u16), ProtocolError> {
     match column_type {
@@ -128,7 +115,7 @@ fn type_and_metadata(column_type: u8, metadata: &mut Reader<'_>) -> Result<(u8, 
         }
         VARCHAR | VAR_STRING => Ok((column_type, metadata.u16()?)),
         BIT => Ok((column_type, metadata.u16()?)),
-        DECIMAL => Ok((column_type, metadata.array().map(u16::from_be_bytes)?)),
+        NEWDECIMAL => Ok((column_type, metadata.array().map(u16::from_be_bytes)?)),
         STRING | ENUM | SET => {
             let [high, low] = metadata.array()?;
             match high {
@@ -239,7 +226,7 @@ impl TableMap {
 
 impl TableMapColumn {
     fn is_number(&self) -> bool {
-        matches!(self.column_type, 1..=5 | 8 | 9 | DECIMAL)
+        matches!(self.column_type, 1..=5 | 8 | 9 | NEWDECIMAL)
     }
 
     fn is_text(&self) -> bool {

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_model::{ChangeBatch, Op, RowMeta, TransactionRun};
-use cdchost_mysql_wire::binlog::RowsOp;
-
 use cdchost_mysql_row::{ColumnError, Columns, ImagePlan, TableLayout, ValueError, read_image};
+use cdchost_mysql_wire::binlog::RowsOp;
 
 /// A batch is cut when it has so many rows.
 pub(crate) const BATCH_ROWS: usize = 8_192;

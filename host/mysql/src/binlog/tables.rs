@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_model::ChangeBatch;
+use cdchost_mysql_row::{ColumnError, ImagePlan, Mismatch, PassPlan, TableLayout, pass_image};
 use cdchost_mysql_wire::ProtocolError;
 use cdchost_mysql_wire::binlog::{RowsEvent, RowsOp, TableMapEvent};
 
 use super::gather::{CutBatch, Gather, TransactionFacts, value_error};
 use crate::snapshot::Windows;
-use cdchost_mysql_row::{ColumnError, ImagePlan, Mismatch, PassPlan, TableLayout, pass_image};
 
 /// Table maps kept for the case that they come again; above this, all are forgotten.
 const MAPS_MAX: usize = 10_000;

@@ -16,6 +16,7 @@ use crate::snapshot::{PassedChunk, Windows};
 
 mod refusals;
 mod statement;
+
 use refusals::{ANEW_INSTRUCTION, XA_INSTRUCTION};
 
 /// What one event meant for whoever reads the stream.
@@ -86,7 +87,7 @@ struct Current {
 }
 
 impl Transactions {
-    pub(crate) fn new(start: LogStart, tables: LogTables) -> Self {
+    pub(crate) fn new(mut start: LogStart, tables: LogTables) -> Self {
         let uuid = ServerUuid::default();
         Self {
             tables,
@@ -98,7 +99,7 @@ impl Transactions {
             event_time: None,
             ignored: BTreeMap::new(),
             has_passed_known: false,
-            prepared: start.prepared.clone(),
+            prepared: std::mem::take(&mut start.prepared),
             xa: None,
             prefix: (uuid, format!("{uuid}:").into()),
             start,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cdchost_config::ChunkConfig;
 use cdchost_connector::{Clock, ConnectorError, StopClass};
+use cdchost_mysql_row::{Columns, KeyValue, ResultPlan, TableLayout};
 use cdchost_mysql_wire::{ConnectOptions, Connection, NextRow, Remedy, Statement, WireError};
 use tokio::sync::{mpsc, oneshot};
 
@@ -13,9 +14,6 @@ use super::window::Chunk;
 use crate::binlog::value_error;
 use crate::gtid::ServerUuid;
 use crate::session::{self, SessionError};
-use cdchost_mysql_row::KeyValue;
-use cdchost_mysql_row::ResultPlan;
-use cdchost_mysql_row::{Columns, TableLayout};
 
 /// The first chunk of a table is small, since the size of its rows is not known.
 const FIRST_ROWS: u32 = 1_024;

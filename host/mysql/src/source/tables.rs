@@ -6,13 +6,12 @@ use std::sync::Arc;
 use cdchost_config::TablePatterns;
 use cdchost_connector::{ConnectorError, SnapshotState, StopClass, TableProgress};
 use cdchost_model::{TableId, TableSchema};
+use cdchost_mysql_row::{KeyValue, TableLayout};
 
 use super::offset::{State, TableState};
 use crate::binlog::{LogTables, Transactions};
 use crate::discover::Discovery;
 use crate::snapshot::{ReaderJob, Walk};
-use cdchost_mysql_row::KeyValue;
-use cdchost_mysql_row::TableLayout;
 
 /// A table's walk, and what it has come to.
 #[derive(Debug)]

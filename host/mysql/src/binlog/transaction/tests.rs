@@ -2,10 +2,10 @@
 
 use cdchost_connector::Verdict;
 use cdchost_model::{ChangeBatch, Field, LogicalType, Op, SchemaVersion, TableId, TableSchema};
+use cdchost_mysql_row::{PRIMARY, TableLayout};
 use cdchost_mysql_wire::binlog::EventKind;
 
 use super::*;
-use cdchost_mysql_row::{PRIMARY, TableLayout};
 
 const UUID: ServerUuid = ServerUuid([9; 16]);
 const FIRST: i64 = 1_000;

@@ -7,6 +7,7 @@ use arrow_select::filter::filter_record_batch;
 use cdchost_config::{ChunkConfig, MysqlConfig};
 use cdchost_connector::{Clock, ConnectorError, StopClass};
 use cdchost_model::{ChangeBatch, Op, RowMeta, TransactionRun};
+use cdchost_mysql_row::TableLayout;
 use cdchost_mysql_wire::ConnectOptions;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -16,7 +17,6 @@ use super::super::tables::Tables;
 use crate::binlog::Transactions;
 use crate::gtid::ServerUuid;
 use crate::snapshot::{Armed, Chunk, Fault, PassedChunk, ReaderSetup, Request, run_reader};
-use cdchost_mysql_row::TableLayout;
 
 /// Windows that are open at once: one whose chunk waits for the stream, one whose chunk is being read.
 const OPEN_MAX: usize = 2;

@@ -1,12 +1,13 @@
-//! Answers for commits of nothing.
+//! The committer of sinks whose writers leave nothing to be committed.
 
-use cdchost_sdk::{Committable, Committer, Cut, Outcome, Recovered, Result, SchemaChangeRequest};
+use crate::{Committable, Committer, Cut, Outcome, Recovered, Result, SchemaChangeRequest};
 
-/// There is no target, so every commit has happened already.
+/// For sinks that keep nothing, and for those whose rows are out as soon as they are written: every commit has happened
+/// already, there is nothing to undo, and a change of a table needs nothing.
 #[derive(Debug, Default)]
-pub struct BlackholeCommitter;
+pub struct NothingToCommit;
 
-impl Committer for BlackholeCommitter {
+impl Committer for NothingToCommit {
     fn recover(&mut self, _restored: Option<&Cut>, pending: &[Committable]) -> Result<Recovered> {
         Ok(Recovered { outcomes: vec![Outcome::AlreadyCommitted; pending.len()], progress: None })
     }
