@@ -2,6 +2,8 @@
 
 use std::io::Write as _;
 
+use cdchost_mysql_wire::column_type;
+
 use crate::column::ValueError;
 use crate::column::{decimal, temporal};
 
@@ -25,13 +27,6 @@ const UINT64: u8 = 10;
 const DOUBLE: u8 = 11;
 const STRING: u8 = 12;
 const OPAQUE: u8 = 15;
-
-/// Column types that opaque values name.
-const TYPE_TIMESTAMP: u8 = 7;
-const TYPE_DATE: u8 = 10;
-const TYPE_TIME: u8 = 11;
-const TYPE_DATETIME: u8 = 12;
-const TYPE_DECIMAL: u8 = 246;
 
 const BAD: ValueError = ValueError::Malformed("JSON document");
 
@@ -206,11 +201,11 @@ impl Printer<'_> {
         let (&kind, rest) = bytes.split_first().ok_or(BAD)?;
         let value = counted(rest)?;
         match kind {
-            TYPE_DECIMAL => {
+            column_type::NEWDECIMAL => {
                 let (&[precision, scale], packed) = value.split_first_chunk::<2>().ok_or(BAD)?;
                 decimal::print(packed, precision, scale, self.out)
             }
-            TYPE_DATE | TYPE_DATETIME | TYPE_TIMESTAMP | TYPE_TIME => {
+            column_type::DATE | column_type::DATETIME | column_type::TIMESTAMP | column_type::TIME => {
                 let packed = i64::from_le_bytes(value.try_into().map_err(|_| BAD)?);
                 self.moment(kind, packed);
                 Ok(())
@@ -228,14 +223,14 @@ impl Printer<'_> {
     fn moment(&mut self, kind: u8, packed: i64) {
         let magnitude = packed.unsigned_abs();
         let (whole, micro) = (magnitude >> 24, (magnitude & 0xff_ffff) as u32); // 24 bits
-        let written = if kind == TYPE_TIME {
+        let written = if kind == column_type::TIME {
             let clock = temporal::time_fields(whole, micro);
             let sign = if packed < 0 { "-" } else { "" };
             write!(self.out, "\"{sign}{:02}:{:02}:{:02}.{micro:06}\"", clock.hour, clock.minute, clock.second)
         } else {
             let (day, clock) = temporal::datetime_fields(whole, micro);
             let date = format_args!("{:04}-{:02}-{:02}", day.year, day.month, day.day).to_string();
-            if kind == TYPE_DATE {
+            if kind == column_type::DATE {
                 write!(self.out, "\"{date}\"")
             } else {
                 write!(self.out, "\"{date} {:02}:{:02}:{:02}.{micro:06}\"", clock.hour, clock.minute, clock.second)

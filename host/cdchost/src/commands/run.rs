@@ -31,10 +31,8 @@ async fn drive(arguments: RunArguments, screen: &Screen) -> u8 {
     let mut signals = match Signals::listen() {
         Ok(signals) => signals,
         Err(error) => {
-            let mut findings = Findings::default();
             let finding = Finding::error(format!("signals cannot be listened to: {error}"), "");
-            findings.add(Blame::Environment, finding);
-            return refuse(screen, &findings);
+            return refuse(screen, &Findings::of(Blame::Environment, [finding]));
         }
     };
     let checked = tokio::select! {

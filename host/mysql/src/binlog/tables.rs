@@ -38,8 +38,6 @@ pub(crate) struct LogTables {
     names: HashMap<Vec<u8>, HashMap<Vec<u8>, usize>>,
     maps: HashMap<u64, Mapped>,
     touched: Vec<usize>,
-    /// The open transaction changed a mute table.
-    has_passed_mute: bool,
     dirty: Vec<usize>,
     /// Batches that hold rows of the open transaction.
     open: Vec<(usize, CutBatch)>,
@@ -156,7 +154,6 @@ impl LogTables {
         let mapped = self.maps.get(&event.table_id).ok_or_else(|| unmapped(facts))?;
         let Some(target) = mapped.target.as_ref().map(Arc::clone) else { return Ok(()) };
         if !self.tables[target.table].emits {
-            self.has_passed_mute = true;
             return self.pass(&target, event, facts, seq);
         }
         let plan = target.plan.as_ref().map_err(|error| self.mismatch(&target, error, facts))?;
@@ -222,7 +219,6 @@ impl LogTables {
 
     /// The open transaction has ended.
     pub(crate) fn end_transaction(&mut self, facts: &TransactionFacts) -> Result<(), ConnectorError> {
-        self.has_passed_mute = false;
         for place in self.touched.drain(..) {
             let table = &mut self.tables[place];
             table.is_touched = false;
@@ -235,11 +231,6 @@ impl LogTables {
     /// Whether the open transaction changed a captured table that is not mute.
     pub(crate) fn is_touched(&self) -> bool {
         !self.touched.is_empty()
-    }
-
-    /// Whether the open transaction changed a captured table that is mute.
-    pub(crate) fn has_passed_mute(&self) -> bool {
-        self.has_passed_mute
     }
 
     /// Bytes of batches that wait for the transaction's end.
@@ -255,7 +246,6 @@ impl LogTables {
 
     /// Takes back the rows of the open transaction.
     pub(crate) fn roll_back(&mut self) {
-        self.has_passed_mute = false;
         for place in self.touched.drain(..) {
             let table = &mut self.tables[place];
             table.is_touched = false;

@@ -293,7 +293,8 @@ impl Transactions {
 
     /// An XA transaction is prepared: one that changed captured tables cannot be held until its end.
     fn prepare_xa(&mut self) -> Result<(), ConnectorError> {
-        if self.tables.is_touched() || self.tables.has_passed_mute() {
+        // Each change of a captured table, mute or not, moves the change-seq on.
+        if self.current.as_ref().is_some_and(|current| self.seq != current.seq_before) {
             return Err(self.refused("mysql-xa", "an XA transaction changed captured tables", XA_INSTRUCTION));
         }
         self.prepared.extend(self.xa.take());
