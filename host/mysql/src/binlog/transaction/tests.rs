@@ -322,3 +322,17 @@ fn positions_come_from_events_rotations_and_heartbeats() {
     stream.take(EventKind::Heartbeat, b"binlog.000002").unwrap();
     assert_eq!(stream.log.position().to_string(), format!("binlog.000002:{}", stream.end));
 }
+
+#[test]
+fn a_prepared_transaction_may_change_no_captured_table_whether_it_is_read_yet_or_not() {
+    for (table, is_refused) in [(7, true), (8, true), (9, false)] {
+        let mut stream = Stream::new(1 << 20);
+        stream.begin(1);
+        stream.rows(EventKind::WriteRows, table, &[(1, "x")]);
+        let prepared = stream.take(EventKind::XaPrepare, &[0; 14]);
+        match prepared {
+            Err(error) => assert_eq!((is_refused, error.code.as_str()), (true, "mysql-xa"), "{error:?}"),
+            Ok(seen) => assert_eq!((is_refused, seen), (false, Seen::TransactionEnd)),
+        }
+    }
+}
