@@ -116,6 +116,7 @@ fn source(port: u16, work: &Work, startup: StartupMode) -> MysqlConfig {
         startup,
         server_id: None,
         tls: TlsConfig::default(),
+        readers: 2,
         chunk: ChunkConfig { rows: 8096, bytes: ByteSize(8 << 20) },
         watermark: Watermark::Gtid,
         heartbeat: Duration::from_secs(5),

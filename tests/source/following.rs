@@ -132,7 +132,8 @@ impl Load {
 async fn read_under_load(name: &str, fault: Fault) -> Result<(Target, Vec<String>)> {
     let load = Load::begin(name, 8).await?;
     let mut config = config(name);
-    config.chunk.rows = 10;
+    // More readers than tables, so that each table is read by several.
+    (config.readers, config.chunk.rows) = (7, 10);
     let mut running = start_with(&config, SourceEnd::Never, None, fault).await?;
     let read = running.until_done(name).await;
     let written = load.end().await?;
@@ -182,7 +183,7 @@ async fn runs_go_on_from_their_cuts() -> Result<()> {
     let name = "follow_restart";
     let load = Load::begin(name, 4).await?;
     let mut config = config(name);
-    config.chunk.rows = 25;
+    (config.readers, config.chunk.rows) = (5, 25);
     let mut from = None;
     let mut chunks = 0;
     for _ in 0..12 {

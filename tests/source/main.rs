@@ -4,6 +4,7 @@ mod collector;
 mod folding;
 mod following;
 mod refusing;
+mod sharing;
 mod typing;
 
 use std::sync::OnceLock;
@@ -33,6 +34,7 @@ fn config_of(address: &str, database: &str) -> MysqlConfig {
         startup: StartupMode::Initial,
         server_id: None,
         tls: TlsConfig { mode: Some(TlsMode::Disabled), ..TlsConfig::default() },
+        readers: 2,
         chunk: ChunkConfig { rows: 8_096, bytes: ByteSize(8 << 20) },
         watermark: Watermark::Gtid,
         heartbeat: Duration::from_secs(1),

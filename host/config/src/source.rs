@@ -22,6 +22,8 @@ pub struct MysqlConfig {
     pub server_id: Option<u32>,
     /// Encryption of the connections.
     pub tls: TlsConfig,
+    /// Connections that read tables (2).
+    pub readers: u32,
     /// How tables are read.
     pub chunk: ChunkConfig,
     /// How a read is placed in the log where the server has no GTIDs.

@@ -1,10 +1,13 @@
 //! Tables read beside the log: chunk after chunk along the key, each in a window of the stream.
 
 mod reader;
+mod session;
+mod shares;
 mod walk;
 mod window;
 
-pub(crate) use reader::{Armed, ReaderJob, ReaderSetup, Request, run as run_reader};
+pub(crate) use reader::{ArmRequest, Armed, ReaderSetup, Request, run as run_reader};
+pub(crate) use shares::{ReaderJob, Shares};
 pub(crate) use walk::{Walk, quoted};
 pub use window::Fault;
 pub(crate) use window::{Chunk, PassedChunk, Windows};

@@ -54,6 +54,7 @@ fn source(reader: &mut Reader<'_>, node: Option<&Node<'_>>) -> MysqlConfig {
         startup: startup.map(startup_mode).unwrap_or_default(),
         server_id: node.and_then(|node| node.number("server-id")).and_then(|id| u32::try_from(id).ok()),
         tls: node.and_then(|node| node.table("tls")).map(|node| tls(reader, node)).unwrap_or_default(),
+        readers: node.map(|node| node.count("readers")).unwrap_or_default(),
         chunk: ChunkConfig {
             rows: chunk.map(|chunk| chunk.count("rows")).unwrap_or_default(),
             bytes: chunk.map(|chunk| chunk.size("bytes")).unwrap_or_default(),

@@ -91,6 +91,7 @@ tables = ["shop.*", "!shop.tmp"]
 startup.mode = "latest"
 server-id = 77
 tls = { mode = "verify-ca", ca = "ca.pem", cert = "/c.pem", key = "k.pem", allow-public-key-retrieval = true }
+readers = 5
 chunk = { rows = 10, bytes = "1MiB" }
 watermark = "gtid"
 heartbeat = "1s"
@@ -125,7 +126,7 @@ store = "file:///data/state"
     assert_eq!(config.source.tls.ca.as_deref(), Some(Path::new("/etc/cdchost/ca.pem")));
     assert_eq!(config.source.tls.cert.as_deref(), Some(Path::new("/c.pem")));
     assert_eq!(config.source.tls.allow_public_key_retrieval, Some(true));
-    assert_eq!(config.source.transaction_max_buffer, ByteSize(2 << 20));
+    assert_eq!((config.source.readers, config.source.transaction_max_buffer), (5, ByteSize(2 << 20)));
     let sink = &config.sinks[0];
     assert_eq!((sink.id.as_str(), sink.plugin.as_str(), sink.parallelism), ("lake", "paimon", Some(3)));
     assert!(sink.sha256.as_deref().unwrap().starts_with("aa0"));

@@ -184,6 +184,12 @@ static SOURCE: Section = Section {
             "The id that this replica shows to the server; no other replica may have it.",
         ),
         optional("tls", Kind::Table(&TLS), "the defaults", "Encryption of the connections."),
+        default(
+            "readers",
+            Kind::Count { min: 1, max: 64 },
+            "2",
+            "Connections that read tables, several in one table where fewer tables are left.",
+        ),
         optional("chunk", Kind::Table(&CHUNK), "the defaults", "How tables are read."),
         default(
             "watermark",

@@ -12,7 +12,7 @@ use super::gather::TransactionFacts;
 use super::position::BinlogPosition;
 use super::tables::{LogTables, place};
 use crate::gtid::{GtidSet, ServerUuid};
-use crate::snapshot::{PassedChunk, Windows};
+use crate::snapshot::{Chunk, PassedChunk, Windows};
 
 mod refusals;
 mod statement;
@@ -112,10 +112,15 @@ impl Transactions {
         self.event_time = Some(event_time).filter(|time| *time > 0);
     }
 
-    /// Takes out the first chunk whose window the stream has passed. Between transactions only.
-    pub(crate) fn take_passed(&mut self, server: ServerUuid) -> Option<PassedChunk> {
+    /// Takes out a chunk whose window the stream has passed. Between transactions only.
+    pub(crate) fn take_passed(
+        &mut self,
+        server: ServerUuid,
+        is_next: impl Fn(usize, &Chunk) -> bool,
+    ) -> Option<PassedChunk> {
         let tables = &self.tables;
-        self.windows.take_passed(server, &self.position, |place| Arc::clone(&tables.layout(place).schema))
+        let schema = |place| Arc::clone(&tables.layout(place).schema);
+        self.windows.take_passed(server, &self.position, schema, is_next)
     }
 
     /// The transactions handed on.

@@ -1,39 +1,36 @@
-//! The reading connection: chunk after chunk, each in a window that the stream arms and closes.
+//! A reader: chunk after chunk, each in a window that the stream arms and closes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use cdchost_config::ChunkConfig;
 use cdchost_connector::{Clock, ConnectorError, StopClass};
-use cdchost_mysql_row::{Columns, KeyValue, ResultPlan, TableLayout};
-use cdchost_mysql_wire::{ConnectOptions, Connection, NextRow, Remedy, Statement, WireError};
+use cdchost_mysql_row::{Columns, KeyValue, TableLayout};
+use cdchost_mysql_wire::{ConnectOptions, Connection, Remedy, WireError};
 use tokio::sync::{mpsc, oneshot};
 
-use super::walk::{chunk_params, chunk_query};
+use super::session::{IN_SNAPSHOT, ReadRows, Session};
+use super::shares::{Cutting, SharedTable, Shares};
+use super::walk::Range;
 use super::window::Chunk;
 use crate::binlog::value_error;
 use crate::gtid::ServerUuid;
 use crate::session::{self, SessionError};
 
-/// The first chunk of a table is small, since the size of its rows is not known.
-const FIRST_ROWS: u32 = 1_024;
 /// A chunk has at most so many times the rows of the one before.
 const GROWTH: u32 = 4;
+/// A stretch whose ends are known may have gained rows since: so many times as many are read of it at once.
+const GAIN_MAX: u32 = 2;
 /// How long the server waits in one call for transactions to become visible.
 const VISIBLE_WAIT: Duration = Duration::from_secs(1);
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// What the reader asks of the stream, or hands to it.
+/// What a reader asks of the stream, or hands to it.
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// Open a window for a table. An earlier one of it that has no chunk yet is given up.
-    Arm {
-        /// The table's place.
-        table: usize,
-        /// Answered between two transactions.
-        reply: oneshot::Sender<Armed>,
-    },
+    /// Open a window.
+    Arm(ArmRequest),
     /// The chunk of a window.
     Chunk {
         /// The window.
@@ -43,6 +40,19 @@ pub(crate) enum Request {
     },
     /// The reader gives up.
     Failed(ConnectorError),
+}
+
+/// A window is asked for. An earlier one of the same reader that has no chunk yet is given up.
+#[derive(Debug)]
+pub(crate) struct ArmRequest {
+    /// The table's place.
+    pub(crate) table: usize,
+    /// Who asks.
+    pub(crate) reader: usize,
+    /// For a stretch that an earlier window was for: chunks behind it wait for it, so it is not to wait for them.
+    pub(crate) again: bool,
+    /// Answered between two transactions.
+    pub(crate) reply: oneshot::Sender<Armed>,
 }
 
 /// A window was opened.
@@ -58,19 +68,14 @@ pub(crate) struct Armed {
     pub(crate) executed: String,
 }
 
-/// A table to be read.
+/// What a reader works with.
 #[derive(Clone, Debug)]
-pub(crate) struct ReaderJob {
-    pub(crate) table: usize,
-    pub(crate) layout: Arc<TableLayout>,
-    /// Where to begin.
-    pub(crate) next: Option<Vec<KeyValue>>,
-}
-
-/// What the reader works with.
-#[derive(Debug)]
 pub(crate) struct ReaderSetup {
-    pub(crate) jobs: Vec<ReaderJob>,
+    /// Its number among the readers.
+    pub(crate) reader: usize,
+    pub(crate) shares: Arc<Shares>,
+    /// How to connect to the server that the stream comes from.
+    pub(crate) options: Arc<ConnectOptions>,
     pub(crate) chunk: ChunkConfig,
     pub(crate) reconnect_timeout: Duration,
     pub(crate) requests: mpsc::Sender<Request>,
@@ -78,7 +83,7 @@ pub(crate) struct ReaderSetup {
 }
 
 /// Why a chunk was not read.
-enum Failure {
+pub(super) enum Failure {
     /// The stream is gone: nobody wants chunks any more.
     Unwanted,
     /// The stream comes from another server by now.
@@ -104,17 +109,17 @@ impl From<SessionError> for Failure {
     }
 }
 
-/// Reads all tables, one after the other.
+/// Reads tables, or its part of them, until all is given out.
 pub(crate) async fn run(setup: ReaderSetup) {
-    let ReaderSetup { jobs, chunk, reconnect_timeout, requests, clock } = setup;
-    let mut reader = Reader { session: None, chunk, reconnect_timeout, requests, clock };
-    for job in jobs {
-        match reader.read_table(job).await {
-            Ok(()) => {}
+    let shares = Arc::clone(&setup.shares);
+    let mut reader = Reader { setup, session: None };
+    while let Some(place) = shares.claim() {
+        match reader.read_table(place, shares.get(place)).await {
+            Ok(()) => shares.leave(place),
             Err(None) => return,
             Err(Some(error)) => {
                 // Nobody listens when the stream has ended for another reason.
-                let _ = reader.requests.send(Request::Failed(error)).await;
+                let _ = reader.setup.requests.send(Request::Failed(error)).await;
                 return;
             }
         }
@@ -122,53 +127,34 @@ pub(crate) async fn run(setup: ReaderSetup) {
 }
 
 struct Reader {
+    setup: ReaderSetup,
     session: Option<Session>,
-    chunk: ChunkConfig,
-    reconnect_timeout: Duration,
-    requests: mpsc::Sender<Request>,
-    clock: Arc<dyn Clock>,
 }
 
-/// A connection and what is prepared on it.
-struct Session {
-    connection: Connection,
-    options: Arc<ConnectOptions>,
-    prepared: Option<Prepared>,
-}
-
-/// The query of one table's next chunks.
-struct Prepared {
-    table: usize,
-    behind_key: bool,
-    statement: Statement,
-    plan: ResultPlan,
-}
-
-/// A table's reading.
-struct Reading {
-    job: ReaderJob,
+/// A table's reading by one reader.
+struct Reading<'a> {
+    place: usize,
+    share: &'a SharedTable,
     columns: Columns,
-    /// Rows of the next chunk.
-    rows: u32,
+    /// A stretch that this reader alone has to read.
+    own: Option<Range>,
 }
 
-/// What a query gave.
-struct ReadRows {
-    rows: u32,
-    bytes: u64,
+/// What a chunk has left of its stretch.
+struct Left {
+    /// Where the rest begins.
     next: Option<Vec<KeyValue>>,
-    /// The result was read to its end.
-    is_whole: bool,
+    /// Nothing is left.
+    is_over: bool,
 }
 
 impl Reader {
-    async fn read_table(&mut self, job: ReaderJob) -> Result<(), Option<ConnectorError>> {
-        let columns = job.layout.columns();
-        let mut reading = Reading { job, columns, rows: FIRST_ROWS.min(self.chunk.rows) };
+    async fn read_table(&mut self, place: usize, share: &SharedTable) -> Result<(), Option<ConnectorError>> {
+        let mut reading = Reading { place, share, columns: share.layout.columns(), own: None };
         let mut failing_since: Option<Duration> = None;
         let mut pause = PAUSE_MIN;
         loop {
-            let failure = match self.read_chunk(&mut reading).await {
+            let failure = match self.read_next(&mut reading).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {
                     failing_since = None;
@@ -185,16 +171,16 @@ impl Reader {
                 Failure::OtherServer => None,
                 Failure::Wire(error) => Some(error),
             };
-            let now = self.clock.elapsed();
+            let now = self.setup.clock.elapsed();
             let since = *failing_since.get_or_insert(now);
             if let Some(error) = error {
-                tracing::warn!(table = %reading.job.layout.schema.table, %error, "chunk not read, trying again");
-                reading.rows = (reading.rows / 2).max(1);
+                tracing::warn!(table = %share.layout.schema.table, %error, "chunk not read, trying again");
+                share.set_rows(share.rows() / 2);
                 if now.saturating_sub(since) > self.patience(&error) {
-                    return Err(Some(read_error(&reading.job.layout, error)));
+                    return Err(Some(read_error(&share.layout, error)));
                 }
             }
-            self.clock.sleep(pause).await;
+            self.setup.clock.sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
     }
@@ -203,67 +189,129 @@ impl Reader {
     /// has not come to yet; that one gives the better reason.
     fn patience(&self, error: &WireError) -> Duration {
         match error.remedy() {
-            Remedy::Reconnect => self.reconnect_timeout,
-            _ => Duration::from_secs(10).min(self.reconnect_timeout),
+            Remedy::Reconnect => self.setup.reconnect_timeout,
+            _ => Duration::from_secs(10).min(self.setup.reconnect_timeout),
         }
     }
 
-    /// Reads one chunk in a window of its own; true when it was the table's last.
-    async fn read_chunk(&mut self, reading: &mut Reading) -> Result<bool, Failure> {
-        let armed = self.arm(reading.job.table).await?;
-        if self.session.as_ref().is_none_or(|session| !session.is_to(&armed.options)) {
-            let connection = session::connect(&armed.options).await?;
-            self.session = Some(Session { connection, options: Arc::clone(&armed.options), prepared: None });
+    /// Reads one chunk in a window of its own; true when the table has nothing more to be given out.
+    async fn read_next(&mut self, reading: &mut Reading<'_>) -> Result<bool, Failure> {
+        let share = reading.share;
+        if let Some(range) = reading.own.clone() {
+            let armed = self.ask(share.table, true).await?;
+            let left = self.read_chunk(reading, &range, armed).await?;
+            reading.own = left.rest(range);
+            return Ok(false);
         }
-        let session = self.session.as_mut().expect("a session was just made");
+        let mut cutting = share.cutting.lock().await;
+        if cutting.is_over {
+            return Ok(true);
+        }
+        if self.setup.shares.is_shared(reading.place) {
+            let range = self.cut(share, &mut cutting).await?;
+            reading.own = Some(range.clone());
+            let armed = self.ask(share.table, false).await?;
+            drop(cutting);
+            let left = self.read_chunk(reading, &range, armed).await?;
+            reading.own = left.rest(range);
+        } else {
+            // Nobody else is there to take the next stretch, so where it begins need not be known in advance.
+            let range = Range { after: cutting.next.clone(), until: None };
+            let armed = self.ask(share.table, false).await?;
+            let left = self.read_chunk(reading, &range, armed).await?;
+            (cutting.next, cutting.is_over) = (left.next, left.is_over);
+        }
+        Ok(false)
+    }
+
+    /// Cuts the next stretch off a table. The last one has no end.
+    async fn cut(&mut self, share: &SharedTable, cutting: &mut Cutting) -> Result<Range, Failure> {
+        let options = Arc::clone(&self.setup.options);
+        let until = self.session(&options).await?.cut(share, cutting.next.as_deref(), share.rows()).await?;
+        let after = std::mem::replace(&mut cutting.next, until.clone());
+        cutting.is_over = until.is_none();
+        Ok(Range { after, until })
+    }
+
+    /// The connection to a host; a new one where there is none.
+    async fn session(&mut self, options: &Arc<ConnectOptions>) -> Result<&mut Session, Failure> {
+        let session = match self.session.take().filter(|session| session.is_to(options)) {
+            Some(session) => session,
+            None => Session::connect(options).await?,
+        };
+        Ok(self.session.insert(session))
+    }
+
+    /// Reads what a stretch has, as far as a chunk may hold it, and hands it to the stream.
+    async fn read_chunk(
+        &mut self,
+        reading: &mut Reading<'_>,
+        range: &Range,
+        armed: oneshot::Receiver<Armed>,
+    ) -> Result<Left, Failure> {
+        let armed = armed.await.map_err(|_| Failure::Unwanted)?;
+        self.setup.options = Arc::clone(&armed.options);
+        let share = reading.share;
+        let rows_max = share.rows().saturating_mul(if range.until.is_some() { GAIN_MAX } else { 1 });
+        let bytes_max = self.setup.chunk.bytes.0;
+        let session = self.session(&armed.options).await?;
         wait_until_visible(&mut session.connection, &armed).await?;
-        let read = session.read_rows(reading, self.chunk.bytes.0).await?;
+        let read = session.read_rows(share, range, (rows_max, bytes_max), &mut reading.columns).await?;
         if !read.is_whole {
             // The rest of the result is given up, and the connection with it.
-            let connection = session::connect(&armed.options).await?;
-            *session = Session { connection, options: Arc::clone(&armed.options), prepared: None };
+            *session = Session::connect(&armed.options).await?;
             if session::state(&mut session.connection).await?.uuid != armed.server {
                 return Err(Failure::OtherServer);
             }
         }
         let high = session::position(&mut session.connection).await?;
-        let is_last = read.is_whole && read.rows < reading.rows;
-        let layout = &reading.job.layout;
-        let rows = reading.columns.finish().map_err(|error| Failure::Final(value_error(layout, error, IN_SNAPSHOT)))?;
+        let is_over = read.is_whole && read.rows < rows_max;
+        let next = match &range.until {
+            Some(until) if is_over => Some(until.clone()),
+            _ => read.last.clone().or_else(|| range.after.clone()),
+        };
+        let rows = reading.columns.finish();
         let chunk = Chunk {
-            rows,
-            next: read.next.clone(),
-            is_last,
+            rows: rows.map_err(|error| Failure::Final(value_error(&share.layout, error, IN_SNAPSHOT)))?,
+            bytes: read.bytes,
+            after: range.after.clone(),
+            next: next.clone(),
+            is_last: is_over && range.until.is_none(),
             server: armed.server,
             high,
-            read_at: self.clock.now_micros(),
+            read_at: self.setup.clock.now_micros(),
         };
-        reading.rows = self.next_rows(reading.rows, &read);
-        if read.next.is_some() {
-            reading.job.next = read.next;
-        }
+        share.set_rows(self.next_rows(share.rows(), &read));
         let request = Request::Chunk { number: armed.number, chunk: Box::new(chunk) };
-        self.requests.send(request).await.map_err(|_| Failure::Unwanted)?;
-        Ok(is_last)
+        self.setup.requests.send(request).await.map_err(|_| Failure::Unwanted)?;
+        Ok(Left { next, is_over })
     }
 
-    async fn arm(&self, table: usize) -> Result<Armed, Failure> {
+    /// Asks for a window; the answer comes when it is open.
+    async fn ask(&self, table: usize, again: bool) -> Result<oneshot::Receiver<Armed>, Failure> {
         let (reply, armed) = oneshot::channel();
-        self.requests.send(Request::Arm { table, reply }).await.map_err(|_| Failure::Unwanted)?;
-        armed.await.map_err(|_| Failure::Unwanted)
+        let request = ArmRequest { table, reader: self.setup.reader, again, reply };
+        self.setup.requests.send(Request::Arm(request)).await.map_err(|_| Failure::Unwanted)?;
+        Ok(armed)
     }
 
-    /// Rows of the next chunk: as many as its bytes allow if its rows are like those just read.
+    /// Rows of the next chunk: as many as its bytes allow if its rows are like those just read, and a quarter less, so
+    /// that a chunk of somewhat longer rows is still whole.
     fn next_rows(&self, rows: u32, read: &ReadRows) -> u32 {
+        let chunk = &self.setup.chunk;
         let by_bytes = match read.bytes / u64::from(read.rows.max(1)) {
-            0 => self.chunk.rows,
-            row_bytes => u32::try_from(self.chunk.bytes.0 / row_bytes).unwrap_or(u32::MAX),
+            0 => chunk.rows,
+            row_bytes => u32::try_from(chunk.bytes.0 / 4 * 3 / row_bytes).unwrap_or(u32::MAX),
         };
-        self.chunk.rows.min(rows.saturating_mul(GROWTH)).min(by_bytes).max(1)
+        chunk.rows.min(rows.saturating_mul(GROWTH)).min(by_bytes).max(1)
     }
 }
 
-const IN_SNAPSHOT: &str = " (read by the snapshot)";
+impl Left {
+    fn rest(self, range: Range) -> Option<Range> {
+        (!self.is_over).then_some(Range { after: self.next, until: range.until })
+    }
+}
 
 /// Waits until the session sees all that the stream had handed on when the window was armed.
 async fn wait_until_visible(connection: &mut Connection, armed: &Armed) -> Result<(), Failure> {
@@ -276,77 +324,6 @@ async fn wait_until_visible(connection: &mut Connection, armed: &Armed) -> Resul
             return Ok(());
         }
     }
-}
-
-impl Session {
-    /// Whether it is to the host that these options name.
-    fn is_to(&self, options: &ConnectOptions) -> bool {
-        self.options.host == options.host && self.options.port == options.port
-    }
-
-    async fn prepare(&mut self, job: &ReaderJob) -> Result<(), Failure> {
-        let behind_key = job.next.is_some();
-        if self
-            .prepared
-            .as_ref()
-            .is_some_and(|prepared| prepared.table == job.table && prepared.behind_key == behind_key)
-        {
-            return Ok(());
-        }
-        if let Some(old) = self.prepared.take() {
-            self.connection.close(old.statement).await?;
-        }
-        let statement = self.connection.prepare(&chunk_query(&job.layout, behind_key)).await?;
-        let plan =
-            ResultPlan::compile(&statement.columns, &job.layout).map_err(|differs| differs_from(job, &differs))?;
-        self.prepared = Some(Prepared { table: job.table, behind_key, statement, plan });
-        Ok(())
-    }
-
-    /// Reads rows until the result or the bytes allowed end.
-    async fn read_rows(&mut self, reading: &mut Reading, bytes_max: u64) -> Result<ReadRows, Failure> {
-        self.prepare(&reading.job).await?;
-        let Some(Prepared { statement, plan, .. }) = &mut self.prepared else {
-            unreachable!("a statement was just prepared");
-        };
-        let params = chunk_params(reading.job.next.as_deref(), reading.rows);
-        let mut stream = self.connection.execute(statement, &params).await?;
-        let columns = reading.columns.as_mut_slice();
-        let (mut rows, mut bytes, mut is_whole) = (0u32, 0u64, true);
-        loop {
-            match stream.next_buffered()? {
-                NextRow::Row(row) => {
-                    bytes += row.len() as u64;
-                    rows += 1;
-                    plan.read_row(row, columns)
-                        .map_err(|error| Failure::Final(value_error(&reading.job.layout, error, IN_SNAPSHOT)))?;
-                    if bytes > bytes_max && rows < reading.rows {
-                        is_whole = false;
-                        break;
-                    }
-                }
-                NextRow::Nothing => stream.fill().await?,
-                NextRow::End => break,
-            }
-        }
-        let next = if rows > 0 { plan.last_key() } else { None };
-        Ok(ReadRows { rows, bytes, next, is_whole })
-    }
-}
-
-/// The table's columns are not those that it is known with: the stream will say why, if it comes to that.
-fn differs_from(job: &ReaderJob, differs: &str) -> Failure {
-    let table = &job.layout.schema.table;
-    let error = ConnectorError::restart(
-        StopClass::Schema,
-        "mysql-table-differs",
-        format!("table {table} differs from what it is known as: {differs}"),
-    );
-    Failure::Final(
-        error.with_table(table.clone()).with_instruction(
-            "if it does not go away by itself: start the pipeline anew with an empty checkpoint store",
-        ),
-    )
 }
 
 fn read_error(layout: &TableLayout, error: WireError) -> ConnectorError {

@@ -19,44 +19,82 @@ pub(crate) enum Walk {
     Done,
 }
 
-/// The query for a chunk: behind a key, or from the table's beginning. Its last parameter is the number of rows.
-///
-/// A comparison of rows, `(k1,k2) > (?,?)`, says the same but lets the server use no index.
-pub(crate) fn chunk_query(layout: &TableLayout, behind_key: bool) -> String {
-    let schema = &layout.schema;
-    let columns: Vec<String> = schema.fields.iter().map(|field| quoted(&field.name)).collect();
-    let key: Vec<&str> = layout.key().map(|place| columns[place].as_str()).collect();
-    let mut query = format!(
-        "SELECT {} FROM {}.{} FORCE INDEX ({})",
-        columns.join(","),
-        quoted(&schema.table.database),
-        quoted(&schema.table.table),
-        quoted(&layout.key_index)
-    );
-    if behind_key {
-        let levels: Vec<String> = (0..key.len())
-            .map(|level| {
-                let equal: String = key[..level].iter().map(|column| format!("{column}=? AND ")).collect();
-                format!("({equal}{}>?)", key[level])
-            })
-            .collect();
-        query.push_str(" WHERE ");
-        query.push_str(&levels.join(" OR "));
-    }
-    query.push_str(" ORDER BY ");
-    query.push_str(&key.join(","));
-    query.push_str(" LIMIT ?");
-    query
+/// A stretch of a table's key, its beginning left out and its end taken in; open where there is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub(crate) after: Option<Vec<KeyValue>>,
+    pub(crate) until: Option<Vec<KeyValue>>,
 }
 
-/// The parameters of [`chunk_query`].
-pub(crate) fn chunk_params(behind: Option<&[KeyValue]>, rows: u32) -> Vec<Param<'_>> {
-    let mut params = Vec::new();
-    for level in 0..behind.map_or(0, <[_]>::len) {
-        params.extend(behind.into_iter().flatten().take(level + 1).map(KeyValue::param));
+/// The queries that a table is read with. Every one ends in parameters for `LIMIT`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Query {
+    /// The rows of a stretch, whose ends are bound where they are there.
+    Chunk { after: bool, until: bool },
+    /// A key that lies a number of rows behind another one, or behind the table's beginning.
+    Cut { after: bool },
+}
+
+impl Query {
+    /// The query for the rows of a stretch.
+    pub(crate) fn chunk(range: &Range) -> Self {
+        Self::Chunk { after: range.after.is_some(), until: range.until.is_some() }
     }
+
+    /// A comparison of rows, `(k1,k2) > (?,?)`, says the same but lets the server use no index.
+    pub(crate) fn sql(self, layout: &TableLayout) -> String {
+        let schema = &layout.schema;
+        let all: Vec<String> = schema.fields.iter().map(|field| quoted(&field.name)).collect();
+        let key: Vec<&str> = layout.key().map(|place| all[place].as_str()).collect();
+        let (selected, after, until, limit) = match self {
+            Self::Chunk { after, until } => (all.join(","), after, until, "?"),
+            Self::Cut { after } => (key.join(","), after, false, "?,1"),
+        };
+        let (database, table) = (quoted(&schema.table.database), quoted(&schema.table.table));
+        let mut query =
+            format!("SELECT {selected} FROM {database}.{table} FORCE INDEX ({})", quoted(&layout.key_index));
+        let ends = [after.then(|| compared(&key, ">", ">")), until.then(|| compared(&key, "<", "<="))];
+        let ends: Vec<String> = ends.into_iter().flatten().collect();
+        if !ends.is_empty() {
+            query.push_str(" WHERE ");
+            query.push_str(&ends.join(" AND "));
+        }
+        query.push_str(&format!(" ORDER BY {} LIMIT {limit}", key.join(",")));
+        query
+    }
+}
+
+/// A key compared with one that is bound; `last` is the comparison of its last column.
+fn compared(key: &[&str], comparison: &str, last: &str) -> String {
+    let levels: Vec<String> = (0..key.len())
+        .map(|level| {
+            let equal: String = key[..level].iter().map(|column| format!("{column}=? AND ")).collect();
+            let comparison = if level + 1 == key.len() { last } else { comparison };
+            format!("({equal}{}{comparison}?)", key[level])
+        })
+        .collect();
+    format!("({})", levels.join(" OR "))
+}
+
+/// The parameters of [`Query::Chunk`] for a stretch, and at most so many rows of it.
+pub(crate) fn chunk_params(range: &Range, rows: u32) -> Vec<Param<'_>> {
+    let mut params = key_params(range.after.as_deref());
+    params.extend(key_params(range.until.as_deref()));
     params.push(Param::Uint(rows.into()));
     params
+}
+
+/// The parameters of [`Query::Cut`] for the key that ends a stretch of so many rows.
+pub(crate) fn cut_params(after: Option<&[KeyValue]>, rows: u32) -> Vec<Param<'_>> {
+    let mut params = key_params(after);
+    params.push(Param::Uint(rows.saturating_sub(1).into()));
+    params
+}
+
+/// A key's values as [`compared`] wants them: those of each level, one level after the other.
+fn key_params(key: Option<&[KeyValue]>) -> Vec<Param<'_>> {
+    let key = key.unwrap_or_default();
+    (0..key.len()).flat_map(|level| &key[..=level]).map(KeyValue::param).collect()
 }
 
 /// A name in backticks.
@@ -95,21 +133,32 @@ mod tests {
 
     #[test]
     fn queries_page_along_the_key() {
-        let from = "SELECT `x`,`k1`,`k2` FROM `a``b`.`t` FORCE INDEX (`PRIMARY`)";
-        let order = "ORDER BY `k1`,`k2` LIMIT ?";
-        assert_eq!(chunk_query(&layout(), false), format!("{from} {order}"));
-        let paged = format!("{from} WHERE (`k1`>?) OR (`k1`=? AND `k2`>?) {order}");
-        assert_eq!(chunk_query(&layout(), true), paged);
+        let from = "FROM `a``b`.`t` FORCE INDEX (`PRIMARY`)";
+        let (behind, upto) = ("((`k1`>?) OR (`k1`=? AND `k2`>?))", "((`k1`<?) OR (`k1`=? AND `k2`<=?))");
+        let rows = [
+            (Query::Chunk { after: false, until: false }, "`x`,`k1`,`k2`", String::new(), "?"),
+            (Query::Chunk { after: true, until: false }, "`x`,`k1`,`k2`", format!(" WHERE {behind}"), "?"),
+            (Query::Chunk { after: false, until: true }, "`x`,`k1`,`k2`", format!(" WHERE {upto}"), "?"),
+            (Query::Chunk { after: true, until: true }, "`x`,`k1`,`k2`", format!(" WHERE {behind} AND {upto}"), "?"),
+            (Query::Cut { after: false }, "`k1`,`k2`", String::new(), "?,1"),
+            (Query::Cut { after: true }, "`k1`,`k2`", format!(" WHERE {behind}"), "?,1"),
+        ];
+        for (query, columns, condition, limit) in rows {
+            let expected = format!("SELECT {columns} {from}{condition} ORDER BY `k1`,`k2` LIMIT {limit}");
+            assert_eq!(query.sql(&layout()), expected);
+        }
     }
 
     #[test]
     fn parameters_repeat_the_key_for_each_level() {
         let value = |byte| KeyValue { column_type: 3, unsigned: false, bytes: vec![byte, 0, 0, 0] };
-        let key = [value(1), value(2)];
-        let shown: Vec<String> = chunk_params(Some(&key), 9).iter().map(|param| format!("{param:?}")).collect();
-        let encoded = |value: &KeyValue| format!("{:?}", value.param());
-        assert_eq!(shown, [encoded(&key[0]), encoded(&key[0]), encoded(&key[1]), "Uint(9)".into()]);
-        assert_eq!(chunk_params(None, 9).len(), 1);
+        let shown = |params: Vec<Param<'_>>| params.iter().map(|param| format!("{param:?}")).collect::<Vec<_>>();
+        let range = Range { after: Some(vec![value(1), value(2)]), until: Some(vec![value(3), value(4)]) };
+        let encoded = |byte| format!("{:?}", value(byte).param());
+        let expected = [1, 1, 2, 3, 3, 4].map(encoded).to_vec();
+        assert_eq!(shown(chunk_params(&range, 9)), [expected.clone(), vec!["Uint(9)".into()]].concat());
+        assert_eq!(shown(cut_params(range.after.as_deref(), 9)), [&expected[..3], &["Uint(8)".into()]].concat());
+        assert_eq!(chunk_params(&Range { after: None, until: None }, 9).len(), 1);
     }
 
     #[test]

@@ -30,7 +30,11 @@ pub enum Fault {
 pub(crate) struct Chunk {
     /// Its rows.
     pub(crate) rows: RecordBatch,
-    /// The key of its last row; the next chunk begins behind it.
+    /// Their bytes as the server sent them.
+    pub(crate) bytes: u64,
+    /// The key that it begins behind; none for the table's beginning.
+    pub(crate) after: Option<Vec<KeyValue>>,
+    /// The key that it ends at; the next chunk begins behind it.
     pub(crate) next: Option<Vec<KeyValue>>,
     /// The table ends with it.
     pub(crate) is_last: bool,
@@ -47,6 +51,7 @@ pub(crate) struct Chunk {
 struct Window {
     number: u64,
     table: usize,
+    reader: usize,
     chunk: Option<Chunk>,
 }
 
@@ -76,14 +81,17 @@ pub(crate) struct PassedChunk {
 }
 
 impl Windows {
-    /// Opens a window for a table: from here on, its changed keys are collected. Between transactions only.
-    ///
-    /// A window of the table that has no chunk yet is given up: its reading failed and begins again with this one.
-    pub(crate) fn arm(&mut self, table: usize) -> u64 {
-        self.open.retain(|window| window.table != table || window.chunk.is_some());
+    /// Opens a window on a table for a reader: from here on, the table's changed keys are collected. Between
+    /// transactions only.
+    pub(crate) fn arm(&mut self, table: usize, reader: usize) -> u64 {
         self.armed += 1;
-        self.open.push_back(Window { number: self.armed, table, chunk: None });
+        self.open.push_back(Window { number: self.armed, table, reader, chunk: None });
         self.armed
+    }
+
+    /// A reader's window that has no chunk yet is given up: its reading failed.
+    pub(crate) fn give_up(&mut self, reader: usize) {
+        self.open.retain(|window| window.reader != reader || window.chunk.is_some());
     }
 
     /// Gives a window its chunk. A chunk of a window that is not open is dropped (false): it will be read again.
@@ -99,6 +107,11 @@ impl Windows {
     /// Number of open windows.
     pub(crate) fn open(&self) -> usize {
         self.open.len()
+    }
+
+    /// Bytes that the chunks of open windows take, where one that is still to come takes `expected`.
+    pub(crate) fn chunk_bytes(&self, expected: u64) -> u64 {
+        self.open.iter().map(|window| window.chunk.as_ref().map_or(expected, |chunk| chunk.bytes)).sum()
     }
 
     /// Whether changes of a table's rows must be collected.
@@ -141,19 +154,22 @@ impl Windows {
         self.pending_ends.clear();
     }
 
-    /// Takes the first window's chunk out if the stream, between two transactions at `position` of `server`, has
-    /// passed its high watermark.
+    /// Takes out a chunk whose high watermark the stream, between two transactions at `position` of `server`, has
+    /// passed. `is_next` says whether a table's walk has come to the chunk.
     pub(crate) fn take_passed(
         &mut self,
         server: ServerUuid,
         position: &BinlogPosition,
         schema: impl FnOnce(usize) -> std::sync::Arc<TableSchema>,
+        is_next: impl Fn(usize, &Chunk) -> bool,
     ) -> Option<PassedChunk> {
-        let chunk = self.open.front()?.chunk.as_ref()?;
-        if chunk.server != server || *position < chunk.high {
-            return None;
-        }
-        let window = self.open.pop_front()?;
+        let is_passed = |window: &Window| {
+            window
+                .chunk
+                .as_ref()
+                .is_some_and(|chunk| chunk.server == server && *position >= chunk.high && is_next(window.table, chunk))
+        };
+        let window = self.open.remove(self.open.iter().position(is_passed)?)?;
         let chunk = window.chunk?;
         let keep = self.standing_rows(window.number, window.table, &chunk, &schema(window.table));
         self.forget_old_keys();

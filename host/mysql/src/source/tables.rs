@@ -35,6 +35,11 @@ impl TableWalk {
         }
     }
 
+    /// Whether the walk has come to a chunk that begins behind this key.
+    pub(super) fn is_next(&self, after: &Option<Vec<KeyValue>>) -> bool {
+        matches!(&self.walk, Walk::Emitting { next } if next == after)
+    }
+
     /// A chunk was handed on.
     pub(super) fn merged(&mut self, next: Option<Vec<KeyValue>>, is_last: bool) {
         self.chunks += 1;
@@ -120,6 +125,10 @@ impl Tables {
 
     pub(super) fn schemas(&self) -> Vec<Arc<TableSchema>> {
         self.walks.iter().map(|table| Arc::clone(&table.layout.schema)).collect()
+    }
+
+    pub(super) fn get(&self, place: usize) -> &TableWalk {
+        &self.walks[place]
     }
 
     pub(super) fn get_mut(&mut self, place: usize) -> &mut TableWalk {

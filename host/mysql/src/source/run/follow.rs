@@ -85,7 +85,7 @@ impl Runner {
         }
     }
 
-    /// Takes what commands and the reader have sent, without waiting for them.
+    /// Takes what the engine and the readers have sent, without waiting for them.
     async fn look_around(&mut self, events: &mut dyn EventSender) -> Result<(), Halt> {
         loop {
             match self.commands.try_recv() {
@@ -133,7 +133,7 @@ impl Runner {
                         return Ok(Some(Followed::Ended));
                     }
                 }
-                Woken::Request(None) => self.windows.reader_ended(),
+                Woken::Request(None) => self.windows.readers_ended(),
                 Woken::Tick => {
                     self.tend_windows(events).await?;
                     if self.clock.elapsed().saturating_sub(began) > deadline {
@@ -175,17 +175,17 @@ impl Runner {
         Ok(Followed::Lost { reason: chain(error), id_taken })
     }
 
-    /// Takes a request of the reader.
+    /// Takes a request of a reader.
     fn request(&mut self, request: Request) -> Result<(), Halt> {
         match request {
-            Request::Arm { table, reply } => self.windows.wants_arm(table, reply),
+            Request::Arm(request) => self.windows.wants_arm(&mut self.log, request),
             Request::Chunk { number, chunk } => self.windows.filled(&mut self.log, number, *chunk),
             Request::Failed(error) => return Err(error.into()),
         }
         Ok(())
     }
 
-    /// Does what windows need: arms one that is asked for, merges those that are passed, gives up what is too large.
+    /// Does what windows need: opens those that are asked for, merges those that are passed, gives up what is too large.
     async fn tend_windows(&mut self, events: &mut dyn EventSender) -> Result<(), Halt> {
         if self.windows.is_idle() {
             return Ok(());
@@ -197,7 +197,7 @@ impl Runner {
         self.merge_passed(events).await?;
         let lag = self.log.event_time().map_or(0, |time| self.clock.now_micros().saturating_sub(time));
         let lag = Duration::from_micros(u64::try_from(lag).unwrap_or(0));
-        if self.windows.may_arm(&self.log, lag, self.caught_up) && self.log.has_passed_known() {
+        if self.windows.may_arm(lag, self.caught_up) && self.log.has_passed_known() {
             self.windows.arm(&mut self.log, &mut self.tables, self.server);
         }
         Ok(())
@@ -208,7 +208,7 @@ impl Runner {
         if !self.log.is_between() {
             return Ok(());
         }
-        while let Some(passed) = self.windows.take_passed(&mut self.log, self.server) {
+        while let Some(passed) = self.windows.take_passed(&mut self.log, &self.tables, self.server) {
             // Earlier changes of the same keys come first.
             self.flush(events).await?;
             let place = passed.table;

@@ -1,5 +1,6 @@
-//! The reader beside the log: when it runs, when its windows are opened, and what their chunks become.
+//! The readers beside the log: when they run, when their windows are opened, and what their chunks become.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,34 +10,38 @@ use cdchost_connector::{Clock, ConnectorError, StopClass};
 use cdchost_model::{ChangeBatch, Op, RowMeta, TransactionRun};
 use cdchost_mysql_row::TableLayout;
 use cdchost_mysql_wire::ConnectOptions;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::super::connect::LogConnection;
 use super::super::tables::Tables;
 use crate::binlog::Transactions;
 use crate::gtid::ServerUuid;
-use crate::snapshot::{Armed, Chunk, Fault, PassedChunk, ReaderSetup, Request, run_reader};
+use crate::snapshot::{ArmRequest, Armed, Chunk, Fault, PassedChunk, ReaderSetup, Request, Shares, run_reader};
 
-/// Windows that are open at once: one whose chunk waits for the stream, one whose chunk is being read.
-const OPEN_MAX: usize = 2;
-/// Bytes that windows hold at most beside their chunks, before they are given up and read again in smaller chunks.
-const KEY_BYTES_MAX: usize = 64 << 20;
+/// Windows that are open at once for each reader: one whose chunk waits for the stream, one whose chunk is being read.
+const OPEN_PER_READER: usize = 2;
+/// Bytes that all chunks and all collected keys may take together: no further window is opened beyond it.
+const HELD_BYTES_MAX: u64 = 96 << 20;
+/// Bytes of collected keys beyond which all windows are given up and read again in smaller chunks.
+const KEY_BYTES_MAX: usize = 48 << 20;
 /// While the stream is further behind than this, no window is opened: it would stay open long and collect much.
 const LAG_MAX: Duration = Duration::from_secs(10);
 /// A chunk is not made smaller than this.
 const ROWS_MIN: u32 = 64;
 
-/// The reader and its windows.
+/// The readers and their windows.
 #[derive(Debug)]
 pub(super) struct WindowWork {
     chunk: ChunkConfig,
+    readers: usize,
     reconnect_timeout: Duration,
     options: Option<Arc<ConnectOptions>>,
-    /// At most one task; dropping this ends it.
-    reader: JoinSet<()>,
+    /// Dropping this ends them.
+    tasks: JoinSet<()>,
     requests: Option<mpsc::Receiver<Request>>,
-    wanted: Option<(usize, oneshot::Sender<Armed>)>,
+    /// Windows asked for, in order.
+    wanted: VecDeque<ArmRequest>,
     filled: usize,
 }
 
@@ -44,11 +49,12 @@ impl WindowWork {
     pub(super) fn new(config: &MysqlConfig) -> Self {
         Self {
             chunk: config.chunk.clone(),
+            readers: config.readers as usize,
             reconnect_timeout: config.reconnect_timeout,
             options: None,
-            reader: JoinSet::new(),
+            tasks: JoinSet::new(),
             requests: None,
-            wanted: None,
+            wanted: VecDeque::new(),
             filled: 0,
         }
     }
@@ -70,28 +76,35 @@ impl WindowWork {
     }
 
     fn restart(&mut self, log: &mut Transactions, tables: &Tables, clock: &Arc<dyn Clock>) {
+        let Some(options) = &self.options else { return };
         log.windows.close();
-        self.reader.abort_all();
-        (self.wanted, self.filled) = (None, 0);
-        let (sender, receiver) = mpsc::channel(1);
+        self.tasks.abort_all();
+        self.wanted.clear();
+        self.filled = 0;
+        let (sender, receiver) = mpsc::channel(self.readers);
         self.requests = Some(receiver);
-        self.reader.spawn(run_reader(ReaderSetup {
-            jobs: tables.jobs(),
+        let setup = ReaderSetup {
+            reader: 0,
+            shares: Arc::new(Shares::new(tables.jobs(), self.chunk.rows)),
+            options: Arc::clone(options),
             chunk: self.chunk.clone(),
             reconnect_timeout: self.reconnect_timeout,
             requests: sender,
             clock: Arc::clone(clock),
-        }));
+        };
+        for reader in 0..self.readers {
+            self.tasks.spawn(run_reader(ReaderSetup { reader, ..setup.clone() }));
+        }
     }
 
-    /// Whether a reader runs.
+    /// Whether readers run.
     pub(super) fn is_reading(&self) -> bool {
         self.requests.is_some()
     }
 
     /// Whether there is nothing to tend.
     pub(super) fn is_idle(&self) -> bool {
-        self.wanted.is_none() && self.filled == 0 && self.requests.is_none()
+        self.wanted.is_empty() && self.filled == 0 && self.requests.is_none()
     }
 
     /// Whether a chunk waits for the stream.
@@ -99,7 +112,7 @@ impl WindowWork {
         self.filled > 0
     }
 
-    /// The reader's next request; waits for ever where none runs.
+    /// The readers' next request; waits for ever where none runs.
     pub(super) async fn next(&mut self) -> Option<Request> {
         match &mut self.requests {
             Some(requests) => requests.recv().await,
@@ -111,14 +124,15 @@ impl WindowWork {
         self.requests.as_mut()?.try_recv().ok()
     }
 
-    /// The reader has read all there is.
-    pub(super) fn reader_ended(&mut self) {
+    /// The readers have read all there is.
+    pub(super) fn readers_ended(&mut self) {
         self.requests = None;
     }
 
     /// A window is asked for.
-    pub(super) fn wants_arm(&mut self, table: usize, reply: oneshot::Sender<Armed>) {
-        self.wanted = Some((table, reply));
+    pub(super) fn wants_arm(&mut self, log: &mut Transactions, request: ArmRequest) {
+        log.windows.give_up(request.reader);
+        self.wanted.push_back(request);
     }
 
     /// A window's chunk was read.
@@ -126,33 +140,52 @@ impl WindowWork {
         self.filled += usize::from(log.windows.fill(number, chunk));
     }
 
-    /// Whether the window that is asked for may be opened.
-    pub(super) fn may_arm(&self, log: &Transactions, lag: Duration, caught_up: bool) -> bool {
-        self.wanted.is_some() && log.windows.open() < OPEN_MAX && (caught_up || lag < LAG_MAX)
-    }
-
-    /// Opens the window that is asked for. Between transactions only.
+    /// Opens the windows that are asked for, as far as they have room. Between transactions only.
     pub(super) fn arm(&mut self, log: &mut Transactions, tables: &mut Tables, server: ServerUuid) {
-        let Some((table, reply)) = self.wanted.take() else { return };
-        let Some(options) = &self.options else { return };
-        tables.get_mut(table).begin();
-        log.tables.set_emits(table);
-        // Nobody takes the answer only if the reader was ended, and then all its windows are closed.
-        let waits = log.windows.fault != Fault::NoWait;
-        let _ = reply.send(Armed {
-            number: log.windows.arm(table),
-            server,
-            options: Arc::clone(options),
-            executed: if waits { log.executed().to_string() } else { String::new() },
-        });
+        let Some(options) = self.options.clone() else { return };
+        while let Some(request) = self.next_wanted(log) {
+            tables.get_mut(request.table).begin();
+            log.tables.set_emits(request.table);
+            let waits = log.windows.fault != Fault::NoWait;
+            // Nobody takes the answer only if the readers were ended, and then all their windows are closed.
+            let _ = request.reply.send(Armed {
+                number: log.windows.arm(request.table, request.reader),
+                server,
+                options: Arc::clone(&options),
+                executed: if waits { log.executed().to_string() } else { String::new() },
+            });
+        }
     }
 
-    /// The first chunk whose window is passed.
-    pub(super) fn take_passed(&mut self, log: &mut Transactions, server: ServerUuid) -> Option<PassedChunk> {
+    /// The request to be served next: one for a stretch that others wait for, or the oldest if there is room. A window
+    /// alone has always room.
+    fn next_wanted(&mut self, log: &Transactions) -> Option<ArmRequest> {
+        let windows = &log.windows;
+        if let Some(place) = self.wanted.iter().position(|request| request.again) {
+            return self.wanted.remove(place);
+        }
+        let chunk_bytes = self.chunk.bytes.0;
+        let held = windows.chunk_bytes(chunk_bytes) + windows.key_bytes() as u64;
+        let has_room = windows.open() < self.readers * OPEN_PER_READER && held + chunk_bytes <= HELD_BYTES_MAX;
+        if has_room || windows.open() == 0 { self.wanted.pop_front() } else { None }
+    }
+
+    /// Whether windows are asked for and may be opened, so far behind the server as the stream is.
+    pub(super) fn may_arm(&self, lag: Duration, caught_up: bool) -> bool {
+        !self.wanted.is_empty() && (caught_up || lag < LAG_MAX)
+    }
+
+    /// A chunk whose window is passed and which its table's walk has come to.
+    pub(super) fn take_passed(
+        &mut self,
+        log: &mut Transactions,
+        tables: &Tables,
+        server: ServerUuid,
+    ) -> Option<PassedChunk> {
         if self.filled == 0 {
             return None;
         }
-        let passed = log.take_passed(server)?;
+        let passed = log.take_passed(server, |table, chunk| tables.get(table).is_next(&chunk.after))?;
         self.filled -= 1;
         Some(passed)
     }

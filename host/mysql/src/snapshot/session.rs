@@ -1,0 +1,148 @@
+//! A reading connection, and what is prepared on it for the table at hand.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use cdchost_connector::{ConnectorError, StopClass};
+use cdchost_mysql_row::{Columns, KeyValue, ResultPlan, TableLayout};
+use cdchost_mysql_wire::{ConnectOptions, Connection, NextRow, Statement};
+
+use super::reader::Failure;
+use super::shares::SharedTable;
+use super::walk::{Query, Range, chunk_params, cut_params};
+use crate::binlog::value_error;
+use crate::session;
+
+pub(super) const IN_SNAPSHOT: &str = " (read by the snapshot)";
+
+/// A connection and what is prepared on it.
+pub(super) struct Session {
+    pub(super) connection: Connection,
+    options: Arc<ConnectOptions>,
+    /// The table that the prepared queries are for.
+    table: Option<usize>,
+    prepared: HashMap<Query, Prepared>,
+}
+
+struct Prepared {
+    statement: Statement,
+    plan: ResultPlan,
+}
+
+/// What a query gave.
+pub(super) struct ReadRows {
+    pub(super) rows: u32,
+    pub(super) bytes: u64,
+    /// The key of the last row.
+    pub(super) last: Option<Vec<KeyValue>>,
+    /// The result was read to its end.
+    pub(super) is_whole: bool,
+}
+
+impl Session {
+    pub(super) async fn connect(options: &Arc<ConnectOptions>) -> Result<Self, Failure> {
+        let connection = session::connect(options).await?;
+        Ok(Self { connection, options: Arc::clone(options), table: None, prepared: HashMap::new() })
+    }
+
+    /// Whether it is to the host that these options name.
+    pub(super) fn is_to(&self, options: &ConnectOptions) -> bool {
+        self.options.host == options.host && self.options.port == options.port
+    }
+
+    /// Reads rows of a stretch until the result or the bytes allowed end; at most so many rows.
+    pub(super) async fn read_rows(
+        &mut self,
+        share: &SharedTable,
+        range: &Range,
+        (rows_max, bytes_max): (u32, u64),
+        columns: &mut Columns,
+    ) -> Result<ReadRows, Failure> {
+        let (connection, Prepared { statement, plan }) =
+            self.prepare(share.table, Query::chunk(range), &share.layout).await?;
+        let params = chunk_params(range, rows_max);
+        let mut stream = connection.execute(statement, &params).await?;
+        let columns = columns.as_mut_slice();
+        let (mut rows, mut bytes, mut is_whole) = (0u32, 0u64, true);
+        loop {
+            match stream.next_buffered()? {
+                NextRow::Row(row) => {
+                    bytes += row.len() as u64;
+                    rows += 1;
+                    plan.read_row(row, columns)
+                        .map_err(|error| Failure::Final(value_error(&share.layout, error, IN_SNAPSHOT)))?;
+                    if bytes > bytes_max && rows < rows_max {
+                        is_whole = false;
+                        break;
+                    }
+                }
+                NextRow::Nothing => stream.fill().await?,
+                NextRow::End => break,
+            }
+        }
+        let last = if rows > 0 { plan.last_key() } else { None };
+        Ok(ReadRows { rows, bytes, last, is_whole })
+    }
+
+    /// The key that ends a stretch of so many rows; none where fewer follow.
+    pub(super) async fn cut(
+        &mut self,
+        share: &SharedTable,
+        after: Option<&[KeyValue]>,
+        rows: u32,
+    ) -> Result<Option<Vec<KeyValue>>, Failure> {
+        let query = Query::Cut { after: after.is_some() };
+        let (connection, Prepared { statement, plan }) = self.prepare(share.table, query, &share.key).await?;
+        let mut stream = connection.execute(statement, &cut_params(after, rows)).await?;
+        let mut columns = share.key.columns();
+        let mut key = None;
+        loop {
+            match stream.next_buffered()? {
+                NextRow::Row(row) => {
+                    plan.read_row(row, columns.as_mut_slice())
+                        .map_err(|error| Failure::Final(value_error(&share.key, error, IN_SNAPSHOT)))?;
+                    key = plan.last_key();
+                }
+                NextRow::Nothing => stream.fill().await?,
+                NextRow::End => return Ok(key),
+            }
+        }
+    }
+
+    async fn prepare(
+        &mut self,
+        table: usize,
+        query: Query,
+        layout: &TableLayout,
+    ) -> Result<(&mut Connection, &mut Prepared), Failure> {
+        if self.table != Some(table) {
+            for (_, old) in self.prepared.drain() {
+                self.connection.close(old.statement).await?;
+            }
+            self.table = Some(table);
+        }
+        if !self.prepared.contains_key(&query) {
+            let statement = self.connection.prepare(&query.sql(layout)).await?;
+            let plan =
+                ResultPlan::compile(&statement.columns, layout).map_err(|differs| differs_from(layout, &differs))?;
+            self.prepared.insert(query, Prepared { statement, plan });
+        }
+        let prepared = self.prepared.get_mut(&query).expect("it was just prepared");
+        Ok((&mut self.connection, prepared))
+    }
+}
+
+/// The table's columns are not those that it is known with: the stream will say why, if it comes to that.
+fn differs_from(layout: &TableLayout, differs: &str) -> Failure {
+    let table = &layout.schema.table;
+    let error = ConnectorError::restart(
+        StopClass::Schema,
+        "mysql-table-differs",
+        format!("table {table} differs from what it is known as: {differs}"),
+    );
+    Failure::Final(
+        error.with_table(table.clone()).with_instruction(
+            "if it does not go away by itself: start the pipeline anew with an empty checkpoint store",
+        ),
+    )
+}
