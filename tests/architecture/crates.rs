@@ -13,7 +13,7 @@ struct Room {
     owns: &'static [&'static str],
 }
 
-const HOUSE: [Room; 14] = [
+const HOUSE: [Room; 15] = [
     Room { name: "model", may_use: &[], owns: ARROW },
     Room { name: "config", may_use: &["model"], owns: &["toml", "schemars"] },
     Room { name: "storage", may_use: &["model"], owns: &["object_store"] },
@@ -29,9 +29,10 @@ const HOUSE: [Room; 14] = [
     Room { name: "mysql-wire", may_use: &[], owns: &["num-bigint", "ring", "rustls", "tokio-rustls", "webpki-roots"] },
     Room { name: "mysql-row", may_use: &["model", "mysql-wire"], owns: ARROW },
     Room { name: "mysql-ddl", may_use: &[], owns: &[] },
+    Room { name: "mysql-position", may_use: &["model"], owns: &[] },
     Room {
         name: "mysql",
-        may_use: &["model", "config", "connector", "mysql-wire", "mysql-row", "mysql-ddl"],
+        may_use: &["model", "config", "connector", "mysql-wire", "mysql-row", "mysql-ddl", "mysql-position"],
         owns: &[
             "mysql_async",
             "mysql_common",

@@ -86,11 +86,14 @@ pub(crate) struct Taken {
 #[derive(Debug)]
 struct Sender {
     taken: Arc<Mutex<Taken>>,
+    held: watch::Receiver<bool>,
 }
 
 #[async_trait]
 impl EventSender for Sender {
     async fn send(&mut self, event: SourceEvent) -> Result<(), ConnectorError> {
+        // Nobody is left to let go only when the test is over.
+        let _ = self.held.wait_for(|held| !held).await;
         let mut taken = self.taken.lock().expect("no test panics with the lock");
         assert!(!taken.ended || matches!(event, SourceEvent::Barrier(_)), "only barriers follow the end");
         match event {
@@ -115,6 +118,8 @@ impl EventSender for Sender {
 pub(crate) struct Running {
     pub(crate) taken: Arc<Mutex<Taken>>,
     pub(crate) progress: watch::Receiver<SourceProgress>,
+    /// While true, nothing is taken.
+    pub(crate) hold: watch::Sender<bool>,
     commands: Option<mpsc::Sender<SourceCommand>>,
     run: JoinHandle<Result<(), ConnectorError>>,
     next_epoch: u64,
@@ -148,9 +153,10 @@ pub(crate) async fn start_with(
     let (commands, receiver) = mpsc::channel(16);
     let (shown, progress) = watch::channel(SourceProgress::default());
     let context = SourceContext { commands: receiver, progress: shown, clock: Arc::new(SystemClock::default()) };
-    let mut sender = Sender { taken: Arc::clone(&taken) };
+    let (hold, held) = watch::channel(false);
+    let mut sender = Sender { taken: Arc::clone(&taken), held };
     let run = tokio::spawn(async move { opened.source.run(&mut sender, context).await });
-    Ok(Running { taken, progress, commands: Some(commands), run, next_epoch: 1 })
+    Ok(Running { taken, progress, hold, commands: Some(commands), run, next_epoch: 1 })
 }
 
 impl Running {
@@ -186,25 +192,17 @@ impl Running {
         .await
     }
 
-    /// Waits until a change made now on the server, outside of all captured tables, has been passed.
+    /// Waits until the stream stands where the server's log ends now.
     pub(crate) async fn until_caught_up(&mut self, server: &Server) -> Result<()> {
         let mut connection = server.connect().await?;
-        let executed: Option<String> = connection.query_first("SELECT @@GLOBAL.gtid_executed").await?;
-        let executed = executed.context("the server has a set")?.replace('\n', "");
-        let uuid_and_last: Vec<(String, u64)> = executed
-            .split(',')
-            .filter_map(|part| {
-                let (uuid, numbers) = part.split_once(':')?;
-                let last = numbers.rsplit(['-', ':']).next()?.parse().ok()?;
-                Some((uuid.trim().to_owned(), last))
-            })
-            .collect();
+        let status: Option<mysql_async::Row> = connection.query_first("SHOW MASTER STATUS").await?;
+        let status = status.context("the server has a log")?;
+        let end: (String, u64) = (status.get(0).context("a file")?, status.get(1).context("a byte")?);
         self.until_progress(|progress| {
-            uuid_and_last.iter().all(|(uuid, last)| {
-                let shown = progress.position.split(&[',', ' '][..]).find(|part| part.starts_with(uuid.as_str()));
-                let number = shown.and_then(|part| part.rsplit(['-', ':']).next()?.parse::<u64>().ok());
-                number.is_some_and(|number| number >= *last)
-            })
+            let place =
+                progress.position.rsplit('(').next().and_then(|place| place.trim_end_matches(')').rsplit_once(':'));
+            let place = place.and_then(|(file, byte)| Some((file.to_owned(), byte.parse::<u64>().ok()?)));
+            place.is_some_and(|place| place >= end)
         })
         .await
     }

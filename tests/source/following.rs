@@ -1,7 +1,5 @@
 //! Snapshot and stream together, under load, over restarts and lost connections.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -12,12 +10,10 @@ use cdchost_mysql::Fault;
 use cdchost_tests::server::Server;
 use cdchost_tests::wait;
 use mysql_async::prelude::Queryable;
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
-use tokio::task::JoinSet;
 
-use super::collector::{Target, start, start_with};
+use super::collector::start;
 use super::folding::differences;
+use super::load::{Load, is_found_out, read_under_load};
 use super::{config, config_of, database, server};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,110 +41,11 @@ async fn changes_follow_the_snapshot() -> Result<()> {
     Ok(())
 }
 
-/// Tables with keys of several kinds, each filled with rows that a writer then changes.
-const LOADED: [(&str, &str); 3] = [
-    ("numbers", "CREATE TABLE numbers (id INT PRIMARY KEY, n INT NOT NULL, v VARCHAR(40))"),
-    (
-        "texts",
-        "CREATE TABLE texts (id VARCHAR(20) COLLATE utf8mb4_general_ci PRIMARY KEY, n INT NOT NULL, v VARCHAR(40))",
-    ),
-    (
-        "pairs",
-        "CREATE TABLE pairs (a DECIMAL(6,2) NOT NULL, b VARBINARY(8) NOT NULL, n INT NOT NULL, v VARCHAR(40), \
-         PRIMARY KEY (b, a)) ",
-    ),
-];
-const KEYS: u32 = 400;
-
-fn key_of(table: &str, key: u32) -> String {
-    match table {
-        "numbers" => format!("id = {key}"),
-        // Upper and lower case are one key to the server and two to everyone else.
-        "texts" => format!("id = '{}{key}'", if key.is_multiple_of(2) { "k" } else { "K" }),
-        _ => format!("a = {} AND b = x'{:02x}'", f64::from(key) / 4.0, key % 7),
-    }
-}
-
-/// Changes rows of all tables until it is told to stop; gives the number of transactions.
-async fn write(name: String, seed: u64, stop: Arc<AtomicBool>) -> Result<u64> {
-    let mut rng = StdRng::seed_from_u64(seed);
-    let mut connection = server().connect().await?;
-    connection.query_drop(format!("USE {name}")).await?;
-    let mut count = 0;
-    while !stop.load(Ordering::Relaxed) {
-        let (table, _) = LOADED[rng.random_range(0..LOADED.len())];
-        let key = key_of(table, rng.random_range(0..KEYS));
-        let assignments = key.replace(" AND ", ", ");
-        let n = rng.random_range(0..1_000_000);
-        let statement = match rng.random_range(0..10) {
-            0..=4 => format!("UPDATE {table} SET n = {n}, v = 'u{n}' WHERE {key}"),
-            5 | 6 => format!("DELETE FROM {table} WHERE {key}"),
-            _ => format!("REPLACE INTO {table} SET {assignments}, n = {n}, v = 'i{n}'"),
-        };
-        match connection.query_drop(statement).await {
-            Ok(()) => count += 1,
-            // Writers may block each other.
-            Err(mysql_async::Error::Server(error)) if matches!(error.code, 1205 | 1213) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(count)
-}
-
-struct Load {
-    stop: Arc<AtomicBool>,
-    writers: JoinSet<Result<u64>>,
-}
-
-impl Load {
-    async fn begin(name: &str, writers: u64) -> Result<Self> {
-        let mut statements: Vec<String> = LOADED.iter().map(|(_, create)| (*create).to_owned()).collect();
-        for (table, _) in LOADED {
-            for key in 0..KEYS {
-                let assignments = key_of(table, key).replace(" AND ", ", ");
-                statements.push(format!("INSERT INTO {table} SET {assignments}, n = 0, v = 'first'"));
-            }
-        }
-        database(name, &statements.iter().map(String::as_str).collect::<Vec<_>>()).await?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut all = JoinSet::new();
-        for seed in 0..writers {
-            all.spawn(write(name.to_owned(), seed, Arc::clone(&stop)));
-        }
-        Ok(Self { stop, writers: all })
-    }
-
-    async fn end(mut self) -> Result<u64> {
-        self.stop.store(true, Ordering::Relaxed);
-        let mut count = 0;
-        while let Some(writer) = self.writers.join_next().await {
-            count += writer??;
-        }
-        Ok(count)
-    }
-}
-
-/// Reads tables in small chunks while eight writers change them, and compares when all is quiet.
-async fn read_under_load(name: &str, fault: Fault) -> Result<(Target, Vec<String>)> {
-    let load = Load::begin(name, 8).await?;
-    let mut config = config(name);
-    // More readers than tables, so that each table is read by several.
-    (config.readers, config.chunk.rows) = (7, 10);
-    let mut running = start_with(&config, SourceEnd::Never, None, fault).await?;
-    let read = running.until_done(name).await;
-    let written = load.end().await?;
-    read?;
-    ensure!(written > 100, "the writers did something: {written}");
-    running.until_caught_up(server()).await?;
-    let target = running.stop().await?;
-    let found = differences(name, &target).await?;
-    Ok((target, found))
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_or_stale_under_load() -> Result<()> {
     for round in 0..2 {
-        let (target, found) = read_under_load(&format!("follow_load_{round}"), Fault::None).await?;
+        let (target, found) =
+            read_under_load(server(), &config(""), &format!("follow_load_{round}"), Fault::None).await?;
         assert_eq!(found, Vec::<String>::new());
         let reads = target.log.iter().filter(|(_, _, op)| *op == Op::Read).count();
         let changes = target.log.len() - reads;
@@ -159,21 +56,8 @@ async fn nothing_is_lost_or_stale_under_load() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_naive_watermark_is_found_out() -> Result<()> {
-    static ROUND: AtomicU64 = AtomicU64::new(0);
     for fault in [Fault::NoWait, Fault::LateCollector] {
-        let mut found = Vec::new();
-        for _ in 0..20 {
-            let round = ROUND.fetch_add(1, Ordering::Relaxed);
-            match read_under_load(&format!("follow_naive_{round}"), fault).await {
-                Ok((_, differences)) => found = differences,
-                // A change-seq that goes back is a finding too; the collector says so by a panic.
-                Err(error) => found.push(error.to_string()),
-            }
-            if !found.is_empty() {
-                break;
-            }
-        }
-        assert!(!found.is_empty(), "{fault:?} was not noticed");
+        ensure!(is_found_out(server(), &config(""), fault).await, "{fault:?} was not noticed");
     }
     Ok(())
 }
@@ -181,7 +65,7 @@ async fn a_naive_watermark_is_found_out() -> Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn runs_go_on_from_their_cuts() -> Result<()> {
     let name = "follow_restart";
-    let load = Load::begin(name, 4).await?;
+    let load = Load::begin(server(), name, 4).await?;
     let mut config = config(name);
     (config.readers, config.chunk.rows) = (5, 25);
     let mut from = None;

@@ -1,8 +1,13 @@
 //! The MySQL source against a real server: what it hands on, folded by key, is what the server has.
 
 mod collector;
+mod encrypting;
 mod folding;
 mod following;
+mod linking;
+mod load;
+mod mariadb;
+mod placing;
 mod refusing;
 mod sharing;
 mod typing;
@@ -46,9 +51,13 @@ fn config_of(address: &str, database: &str) -> MysqlConfig {
 
 /// A fresh database on the shared server, with these statements run in it.
 async fn database(name: &str, statements: &[&str]) -> Result<()> {
+    database_on(server(), name, statements).await
+}
+
+async fn database_on(server: &Server, name: &str, statements: &[&str]) -> Result<()> {
     let (drop, create, enter) =
         (format!("DROP DATABASE IF EXISTS {name}"), format!("CREATE DATABASE {name}"), format!("USE {name}"));
     let mut all = vec![drop.as_str(), create.as_str(), enter.as_str()];
     all.extend(statements);
-    server().run(&all).await
+    server.run(&all).await
 }

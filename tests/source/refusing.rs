@@ -5,12 +5,13 @@ use cdchost_config::{MysqlConfig, Secret};
 use cdchost_connector::{ConnectorError, SourceEnd, StopClass, Verdict};
 
 use cdchost_tests::server::Server;
+use mysql_async::prelude::Queryable;
 
 use super::collector::start;
 use super::{config, config_of, database, server};
 
 /// What opening says.
-async fn refused(config: &MysqlConfig) -> ConnectorError {
+pub(crate) async fn refused(config: &MysqlConfig) -> ConnectorError {
     match start(config, SourceEnd::Never, None).await {
         Ok(_) => panic!("it was not refused"),
         Err(error) => error,
@@ -295,5 +296,44 @@ async fn xa_transactions_on_captured_tables_stop_the_run() -> Result<()> {
     run(&prepare("late", "xa.t", 2)).await?;
     let error = running.until_its_error().await?;
     assert_eq!((error.verdict, error.code.as_str()), (Verdict::Stop, "mysql-xa"), "{error:?}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_in_latin1_are_not_missed() -> Result<()> {
+    let name = "refuse_latin1";
+    database(name, &["CREATE TABLE `t\u{e4}\u{20ac}` (id INT PRIMARY KEY)"]).await?;
+    let mut running = start(&config(name), SourceEnd::Never, None).await?;
+    running.until_done(name).await?;
+    let mut connection = server().connect().await?;
+    connection.query_drop("SET NAMES latin1").await?;
+    connection.query_drop(b"ALTER TABLE refuse_latin1.`t\xe4\x80` ADD c INT".as_slice()).await?;
+    let error = running.until_its_error().await?;
+    assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::Schema), "{error:?}");
+    assert_eq!(error.table.map(|table| table.table), Some("t\u{e4}\u{20ac}".into()));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_among_changing_tables_is_never_a_final_stop() -> Result<()> {
+    let name = "refuse_changing";
+    database(name, &["CREATE TABLE t (id INT PRIMARY KEY)"]).await?;
+    let changing = tokio::spawn(async move {
+        loop {
+            let statements = ["CREATE TABLE x (id INT PRIMARY KEY)", "ALTER TABLE x ADD c INT", "DROP TABLE x"];
+            server().run(&[&["USE refuse_changing"][..], &statements].concat()).await?;
+            tokio::task::yield_now().await;
+        }
+        #[expect(unreachable_code, reason = "says what the task fails with")]
+        Ok::<(), anyhow::Error>(())
+    });
+    for _ in 0..40 {
+        match start(&config(name), SourceEnd::Never, None).await {
+            Ok(running) => running.kill().await,
+            Err(error) => assert_eq!(error.verdict, Verdict::Restart, "{error:?}"),
+        }
+    }
+    assert!(!changing.is_finished(), "tables changed all the time");
+    changing.abort();
     Ok(())
 }

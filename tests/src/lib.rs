@@ -1,6 +1,7 @@
 //! What the suites, the demo and the benchmarks share: real servers, the program under test, and other people's readers.
 #![warn(missing_docs)]
 
+pub mod authority;
 pub mod cache;
 pub mod cases;
 pub mod component;
@@ -12,6 +13,7 @@ pub mod lake;
 pub mod origin;
 pub mod pipeline;
 pub mod project;
+pub mod proxy;
 pub mod rows;
 pub mod server;
 pub mod shop;

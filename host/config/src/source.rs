@@ -26,7 +26,7 @@ pub struct MysqlConfig {
     pub readers: u32,
     /// How tables are read.
     pub chunk: ChunkConfig,
-    /// How a read is placed in the log where the server has no GTIDs.
+    /// How a read is placed in the log.
     pub watermark: Watermark,
     /// Heartbeats of the log's connection (`"5s"`; half a second while a table is read).
     pub heartbeat: Duration,
@@ -59,12 +59,16 @@ pub struct ChunkConfig {
     pub bytes: ByteSize,
 }
 
-/// How a read is placed in the log where the server has no GTIDs.
+/// How a read of a table comes to see all that the log has up to the place where it is put.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Watermark {
-    /// Refuse such a server.
+    /// By the server's GTIDs.
     #[default]
     Gtid,
+    /// On a server without GTIDs, by share locks on the rows read.
+    Lock,
+    /// On a server without GTIDs, by waiting for so long.
+    Lag(Duration),
 }
 
 /// Encryption of connections to a server.

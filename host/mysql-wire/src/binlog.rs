@@ -9,7 +9,7 @@ pub use event::{
     EventBody, FormatDescription, Heartbeat, QueryEvent, QueryStatus, Rotate, RowsEvent, RowsOp, XaPrepare,
 };
 pub use frame::{Decision, Event, EventHeader, EventKind, Frames, decision};
-pub use gtid::{GtidEvent, GtidIntervals};
+pub use gtid::{GtidEvent, GtidIntervals, MariadbGtid};
 pub use table_map::{TableMap, TableMapColumn, TableMapEvent};
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::packet::{Taken, server_error};
 
 /// A link that is silent for so many heartbeat periods is given up.
 const HEARTBEATS_MISSED_MAX: u32 = 3;
-/// Heartbeats carry 64-bit positions (8.0.26 and later; older servers do not look at it).
+/// Heartbeats carry 64-bit positions (MySQL 8.0.26 and later; older servers do not look at it).
 const HEARTBEAT_V2: u16 = 0x02;
 /// The server looks for no file by name: it finds the first one needed by the GTID set.
 const FIRST_POSITION: u64 = 4;
@@ -39,19 +39,25 @@ pub enum DumpStart {
         /// Byte in it, at least 4.
         position: u32,
     },
+    /// On MariaDB: everything behind these transactions, one for each domain (`0-1-5,1-7-9`).
+    Domains(String),
 }
 
 impl Connection {
     /// Turns the connection into a dump of the server's binlog.
     pub async fn dump(mut self, request: &DumpRequest) -> Result<BinlogStream, WireError> {
-        if self.server().is_mariadb {
-            return Err(WireError::unsupported("the binlog of MariaDB"));
-        }
         let nanoseconds = request.heartbeat.as_nanos();
         let mut settings = format!(
             "SET @master_heartbeat_period = {nanoseconds}, @source_heartbeat_period = {nanoseconds}, \
              @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'"
         );
+        if let DumpStart::Domains(domains) = &request.start {
+            if !domains.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b',') {
+                return Err(WireError::Misuse("GTIDs of MariaDB have digits, '-' and ',' only".into()));
+            }
+            // 4: knows GTIDs, and so needs no BEGIN behind them.
+            settings.push_str(&format!(", @mariadb_slave_capability = 4, @slave_connect_state = '{domains}'"));
+        }
         if let Some(uuid) = &request.uuid {
             if !uuid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
                 return Err(WireError::Misuse("a replica's uuid has other characters than hex digits and '-'".into()));
@@ -138,6 +144,13 @@ fn dump_payload(request: &DumpRequest) -> Result<Vec<u8>, WireError> {
             out.extend_from_slice(&HEARTBEAT_V2.to_le_bytes());
             out.extend_from_slice(&request.server_id.to_le_bytes());
             out.extend_from_slice(file.as_bytes());
+        }
+        DumpStart::Domains(_) => {
+            out.push(0x12);
+            // The domains say where; these are not looked at. No flag: those of MySQL mean something else here.
+            out.extend_from_slice(&4_u32.to_le_bytes());
+            out.extend_from_slice(&0_u16.to_le_bytes());
+            out.extend_from_slice(&request.server_id.to_le_bytes());
         }
         DumpStart::Gtid(executed) => {
             let set = GtidIntervals::encode(executed);

@@ -1,11 +1,9 @@
 //! The log: transactions out of events, rows out of their bytes, straight into columns.
 
 mod gather;
-mod position;
 mod tables;
 mod transaction;
 
 pub(crate) use gather::value_error;
-pub(crate) use position::BinlogPosition;
 pub(crate) use tables::LogTables;
 pub(crate) use transaction::{LogStart, Seen, Transactions};

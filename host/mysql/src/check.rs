@@ -1,6 +1,6 @@
 //! What a server and an account must have: everything that is missing at once, each with the SQL that mends it.
 
-use cdchost_config::TablePatterns;
+use cdchost_config::{TablePatterns, Watermark};
 use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_model::TableId;
 use cdchost_mysql_wire::{Connection, WireError};
@@ -21,21 +21,30 @@ pub(crate) struct Finding {
 }
 
 /// What is asked of a server's variables: name, what it must be, and the SQL that makes it so.
-const VARIABLES: [(&str, &[&str], &str); 6] = [
+const VARIABLES: [(&str, &[&str], &str); 7] = [
     ("log_bin", &["ON"], "start the server with log_bin and a server_id"),
-    ("gtid_mode", &["ON"], GTID_MODE),
     ("binlog_format", &["ROW"], "SET GLOBAL binlog_format = 'ROW'"),
     ("binlog_row_image", &["FULL"], "SET GLOBAL binlog_row_image = 'FULL'"),
     ("binlog_row_value_options", &["", "OFF"], "SET GLOBAL binlog_row_value_options = ''"),
+    ("log_bin_compress", &["OFF"], "SET GLOBAL log_bin_compress = OFF"),
+    ("binlog_alter_two_phase", &["OFF"], "SET GLOBAL binlog_alter_two_phase = OFF"),
     ("binlog_transaction_compression", &["OFF"], "SET GLOBAL binlog_transaction_compression = OFF"),
 ];
 
-/// Steps that no server takes at once: a replica of it would not follow.
-const GTID_MODE: &str = "SET GLOBAL enforce_gtid_consistency = ON; SET GLOBAL gtid_mode = OFF_PERMISSIVE; \
-    SET GLOBAL gtid_mode = ON_PERMISSIVE; SET GLOBAL gtid_mode = ON";
+/// What `gtid_mode` must be where reads are placed in the log by GTIDs, and where they are not. No server takes the steps
+/// at once: a replica of it would not follow.
+const WITH_GTIDS: (&str, &[&str], &str) = (
+    "gtid_mode",
+    &["ON"],
+    "SET GLOBAL enforce_gtid_consistency = ON; SET GLOBAL gtid_mode = OFF_PERMISSIVE; SET GLOBAL gtid_mode = \
+     ON_PERMISSIVE; SET GLOBAL gtid_mode = ON; or write watermark = \"lock\" in [source]",
+);
+const WITHOUT_GTIDS: (&str, &[&str], &str) = ("gtid_mode", &["OFF"], "write watermark = \"gtid\" in [source]");
 
 /// Errors that say that a right is missing.
 const ACCESS_DENIED: [u16; 4] = [1044, 1142, 1143, 1227];
+/// Errors that say that there is no such database, column or table, or that its definition has just changed.
+const GONE: [u16; 4] = [1049, 1054, 1146, 1412];
 
 /// Facts of a server that its readers need.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +62,10 @@ impl Finding {
     /// What cannot be captured as the pipeline file asks for it.
     fn choice(message: impl Into<String>, instruction: impl Into<String>) -> Self {
         Self { class: StopClass::Config, ..Self::new(message, instruction) }
+    }
+
+    fn no_right(right: &str, account: &str) -> Self {
+        Self::new(format!("the account lacks the right {right}"), format!("GRANT {right} ON *.* TO {account}"))
     }
 
     pub(crate) fn unreadable(table: &TableId) -> Self {
@@ -98,6 +111,13 @@ impl Finding {
         )
     }
 
+    fn no_lock(table: &TableId, account: &str) -> Self {
+        Self::new(
+            format!("the account may not lock rows of table {table}, which watermark = \"lock\" needs"),
+            format!("GRANT LOCK TABLES ON {}.* TO {account}", quoted(&table.database)),
+        )
+    }
+
     fn no_table(patterns: &[String]) -> Self {
         Self::choice(
             format!("no table that the account can see is matched by tables = {patterns:?}"),
@@ -109,10 +129,20 @@ impl Finding {
 /// Looks at the server and the account; what is missing is added to `findings`.
 pub(crate) async fn check_server(
     connection: &mut Connection,
+    watermark: Watermark,
     findings: &mut Vec<Finding>,
 ) -> Result<ServerFacts, SessionError> {
     check_version(connection, findings);
-    let names: Vec<String> = VARIABLES.iter().map(|(name, ..)| format!("'{name}'")).collect();
+    let is_mariadb = connection.server().is_mariadb;
+    if is_mariadb && watermark != Watermark::Gtid {
+        findings.push(Finding::choice(
+            "a server of MariaDB has GTIDs, which `watermark` in [source] leaves aside",
+            "write watermark = \"gtid\" in [source]",
+        ));
+    }
+    let mode = if watermark == Watermark::Gtid { WITH_GTIDS } else { WITHOUT_GTIDS };
+    let variables = VARIABLES.iter().chain([&mode]);
+    let names: Vec<String> = variables.clone().map(|(name, ..)| format!("'{name}'")).collect();
     let query =
         format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('lower_case_table_names', {})", names.join(", "));
     let result = connection.query(&query).await?;
@@ -121,7 +151,7 @@ pub(crate) async fn check_server(
             (0..result.rows.len()).find(|&row| result.text(row, 0).is_some_and(|n| n.eq_ignore_ascii_case(name)))?;
         result.text(row, 1)
     };
-    for (name, wanted, instruction) in VARIABLES {
+    for &(name, wanted, instruction) in variables {
         // A variable that the server does not know turns nothing on.
         if let Some(found) = value(name)
             && !wanted.iter().any(|wanted| found.eq_ignore_ascii_case(wanted))
@@ -131,14 +161,18 @@ pub(crate) async fn check_server(
     }
     let lower_case_names = value("lower_case_table_names").is_some_and(|value| value != "0");
     let account = account(connection).await?;
-    check_right(
-        connection,
-        &["SHOW MASTER STATUS", "SHOW BINARY LOG STATUS"],
-        ("REPLICATION CLIENT", &account),
-        findings,
-    )
-    .await?;
-    check_right(connection, &["SHOW SLAVE HOSTS", "SHOW REPLICAS"], ("REPLICATION SLAVE", &account), findings).await?;
+    let status = if is_mariadb { "BINLOG MONITOR" } else { "REPLICATION CLIENT" };
+    let ways = ["SHOW MASTER STATUS", "SHOW BINARY LOG STATUS"];
+    check_right(connection, &ways, (status, &account), findings).await?;
+    if is_mariadb {
+        // No statement of MariaDB needs this right and nothing more.
+        if !is_granted(connection, "REPLICATION SLAVE").await? {
+            findings.push(Finding::no_right("REPLICATION SLAVE", &account));
+        }
+    } else {
+        let ways = ["SHOW SLAVE HOSTS", "SHOW REPLICAS"];
+        check_right(connection, &ways, ("REPLICATION SLAVE", &account), findings).await?;
+    }
     Ok(ServerFacts { lower_case_names })
 }
 
@@ -147,6 +181,7 @@ pub(crate) async fn check_tables(
     connection: &mut Connection,
     discovery: &mut Discovery,
     patterns: (&TablePatterns, &[String]),
+    watermark: Watermark,
 ) -> Result<(), SessionError> {
     if discovery.tables.is_empty() && discovery.findings.is_empty() {
         discovery.findings.push(Finding::no_table(patterns.1));
@@ -155,12 +190,38 @@ pub(crate) async fn check_tables(
     for id in discovery.tables.keys() {
         // All columns: one that the account may not read is in no catalogue that it sees.
         let query = format!("SELECT * FROM {} LIMIT 0", sql_name(id));
-        match connection.query(&query).await {
+        let locking = format!("SELECT 1 FROM {} LIMIT 0 LOCK IN SHARE MODE", sql_name(id));
+        let answer = match connection.query(&query).await {
+            Ok(_) if watermark == Watermark::Lock => match connection.query(&locking).await {
+                Err(WireError::Server(error)) if ACCESS_DENIED.contains(&error.code) => {
+                    discovery.findings.push(Finding::no_lock(id, &account));
+                    continue;
+                }
+                answer => answer,
+            },
+            answer => answer,
+        };
+        match answer {
             Ok(_) => {}
             Err(WireError::Server(error)) if ACCESS_DENIED.contains(&error.code) => {
                 let instruction = format!("GRANT SELECT ON {} TO {account}", sql_name(id));
                 discovery.findings.push(Finding::new(format!("the account may not read table {id}"), instruction));
             }
+            Err(WireError::Server(error)) if GONE.contains(&error.code) => {
+                return Err(SessionError::Changing(id.clone()));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Waits until no statement holds any of the tables found for itself alone.
+pub(crate) async fn touch(connection: &mut Connection, discovery: &Discovery) -> Result<(), SessionError> {
+    for id in discovery.tables.keys() {
+        match connection.query(&format!("SELECT 1 FROM {} LIMIT 0", sql_name(id))).await {
+            // Gone, or not to be read: whoever looks next will say so.
+            Ok(_) | Err(WireError::Server(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -210,11 +271,13 @@ pub(crate) fn refuse(findings: &[Finding]) -> Result<(), ConnectorError> {
 
 fn check_version(connection: &Connection, findings: &mut Vec<Finding>) {
     let server = connection.server();
-    let major: Option<u32> = server.version.split('.').next().and_then(|major| major.parse().ok());
-    if server.is_mariadb || major != Some(8) {
+    let mut numbers = server.version.split('.').map(|number| number.parse::<u32>().ok());
+    let version = numbers.next().flatten().zip(numbers.next().flatten());
+    let is_read = |version: (u32, u32)| if server.is_mariadb { version >= (10, 5) } else { version.0 == 8 };
+    if !version.is_some_and(is_read) {
         findings.push(Finding::new(
-            format!("the server is of version {}; only MySQL 8 is offered yet", server.version),
-            "use a server of MySQL 8.0",
+            format!("the server is of version {}; MySQL 8 and MariaDB from 10.5 on are read", server.version),
+            "use a server of MySQL 8.0, or a later one of MariaDB",
         ));
     }
 }
@@ -232,16 +295,24 @@ async fn check_right(
             // Another version's words.
             Err(WireError::Server(error)) if error.code == 1064 => {}
             Err(WireError::Server(error)) if ACCESS_DENIED.contains(&error.code) => {
-                findings.push(Finding::new(
-                    format!("the account lacks the right {right}"),
-                    format!("GRANT {right} ON *.* TO {account}"),
-                ));
+                findings.push(Finding::no_right(right, account));
                 return Ok(());
             }
             Err(error) => return Err(error.into()),
         }
     }
     Ok(())
+}
+
+/// Whether a right on everything is among those that the server lists.
+async fn is_granted(connection: &mut Connection, right: &str) -> Result<bool, SessionError> {
+    let result = connection.query("SHOW GRANTS").await?;
+    let is_such = |grant: &str| {
+        let rights =
+            grant.strip_prefix("GRANT ").and_then(|rest| rest.split_once(" ON *.* ")).map(|(rights, _)| rights);
+        rights.is_some_and(|rights| rights.split(", ").any(|own| own == right || own == "ALL PRIVILEGES"))
+    };
+    Ok((0..result.rows.len()).any(|row| result.text(row, 0).is_some_and(is_such)))
 }
 
 /// The account as SQL names it.

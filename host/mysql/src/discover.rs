@@ -93,6 +93,7 @@ async fn columns_of(connection: &mut Connection, database: &str) -> Result<Colum
          FROM information_schema.columns WHERE table_schema = {} ORDER BY table_name, ordinal_position",
         literal(database)
     );
+    let is_mariadb = connection.server().is_mariadb;
     let result = connection.query(&query).await?;
     let mut columns = Columns::new();
     for row in 0..result.rows.len() {
@@ -101,13 +102,21 @@ async fn columns_of(connection: &mut Connection, database: &str) -> Result<Colum
             name: text(1).unwrap_or_default(),
             native_type: text(2).unwrap_or_default(),
             nullable: result.text(row, 3) == Some("YES"),
-            default_value: text(4),
+            default_value: text(4).and_then(|text| if is_mariadb { default_of_mariadb(text) } else { Some(text) }),
             comment: text(5).filter(|comment| !comment.is_empty()),
             charset: text(6),
         };
         columns.entry(text(0).unwrap_or_default()).or_default().push(column);
     }
     Ok(columns)
+}
+
+/// MariaDB shows defaults as a statement would write them: `NULL`, texts in quotes, expressions as they are.
+fn default_of_mariadb(text: String) -> Option<String> {
+    match text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) {
+        Some(quoted) => Some(quoted.replace("''", "'")),
+        None => (text != "NULL").then_some(text),
+    }
 }
 
 /// The unique indexes of all tables of a database, by table.
@@ -226,5 +235,19 @@ impl Discovery {
             tables.map(|table| (Arc::clone(&table.layout.schema), table.layout.key_index.clone())).collect()
         };
         self.findings == other.findings && shape(self) == shape(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_of_mariadb_are_read_as_those_of_mysql() {
+        let rows =
+            [("NULL", None), ("'it''s'", Some("it's")), ("7", Some("7")), ("''", Some("")), ("uuid()", Some("uuid()"))];
+        for (shown, expected) in rows {
+            assert_eq!(default_of_mariadb(shown.into()).as_deref(), expected, "{shown}");
+        }
     }
 }

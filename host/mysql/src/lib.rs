@@ -5,8 +5,8 @@
 
 mod binlog;
 mod check;
+mod digest;
 mod discover;
-mod gtid;
 mod session;
 mod snapshot;
 mod source;

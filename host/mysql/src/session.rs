@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use cdchost_config::{MysqlConfig, TlsMode as ConfigTlsMode};
+use cdchost_model::TableId;
+use cdchost_mysql_position::{BinlogPosition, DomainGtids, GtidSet, ServerUuid};
 use cdchost_mysql_wire::{ConnectOptions, Connection, TlsMode, TlsOptions, WireError};
 
-use crate::binlog::BinlogPosition;
-use crate::gtid::{GtidSet, ServerUuid};
+use crate::digest::digest;
 
 /// Largest time that a server takes for its network timeouts, in seconds; above a year it complains.
 const NET_TIMEOUT: u32 = 31_536_000;
@@ -15,8 +16,10 @@ const PORT_DEFAULT: u16 = 3306;
 /// What every session sets, whatever the server's defaults are: raw bytes in results, one time zone, snapshot reads
 /// of one statement, no limits that cut a result short, and patience while we are slow.
 const SETTINGS: &str = "SET NAMES utf8mb4, character_set_results = NULL, sql_mode = '', time_zone = '+00:00', \
-                        autocommit = 1, SESSION transaction_isolation = 'REPEATABLE-READ', sql_select_limit = 18446744073709551615, \
-                        sql_big_selects = 1, max_execution_time = 0";
+                        autocommit = 1, sql_select_limit = 18446744073709551615, sql_big_selects = 1";
+/// The same two things under the names that each of the two has for them.
+const SETTINGS_OF_MYSQL: &str = "SET SESSION transaction_isolation = 'REPEATABLE-READ', max_execution_time = 0";
+const SETTINGS_OF_MARIADB: &str = "SET SESSION tx_isolation = 'REPEATABLE-READ', max_statement_time = 0";
 
 /// What a server says of itself.
 #[derive(Clone, Debug)]
@@ -37,6 +40,12 @@ pub(crate) enum SessionError {
     /// The answer.
     #[error("the server's answer to `{0}` is not understood")]
     Answer(&'static str),
+    /// A table is not what it was a moment before.
+    #[error("table {0} was changed while it was looked at")]
+    Changing(TableId),
+    /// No two looks at the tables found the same.
+    #[error("tables were changed again and again while they were looked at")]
+    NeverStill,
 }
 
 /// How to connect to one of the configured hosts.
@@ -72,6 +81,8 @@ pub(crate) fn options(config: &MysqlConfig, host: &str) -> ConnectOptions {
 pub(crate) async fn connect(options: &ConnectOptions) -> Result<Connection, WireError> {
     let mut connection = Connection::connect(options).await?;
     connection.query(SETTINGS).await?;
+    let named = if connection.server().is_mariadb { SETTINGS_OF_MARIADB } else { SETTINGS_OF_MYSQL };
+    connection.query(named).await?;
     let patience = format!(
         "SET net_write_timeout = {NET_TIMEOUT}, net_read_timeout = {NET_TIMEOUT}, wait_timeout = {NET_TIMEOUT}"
     );
@@ -79,9 +90,55 @@ pub(crate) async fn connect(options: &ConnectOptions) -> Result<Connection, Wire
     Ok(connection)
 }
 
+/// MariaDB has no uuid: what it says of itself that another server does not say stands in for it.
+async fn identity_of_mariadb(connection: &mut Connection) -> Result<ServerUuid, SessionError> {
+    const QUERY: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
+                         ('server_uid', 'server_id', 'hostname', 'port', 'datadir')";
+    let result = connection.query(QUERY).await?;
+    let mut facts = Vec::new();
+    for row in 0..result.rows.len() {
+        for column in 0..2 {
+            facts.extend_from_slice(result.text(row, column).ok_or(SessionError::Answer(QUERY))?.as_bytes());
+            facts.push(0);
+        }
+    }
+    Ok(ServerUuid(digest(&facts)))
+}
+
+/// MariaDB's last transaction of each domain.
+pub(crate) async fn domains(connection: &mut Connection) -> Result<DomainGtids, SessionError> {
+    const QUERY: &str = "SELECT @@GLOBAL.gtid_binlog_pos";
+    let result = connection.query(QUERY).await?;
+    result.text(0, 0).and_then(DomainGtids::parse).ok_or(SessionError::Answer(QUERY))
+}
+
+/// Begins a transaction of MariaDB that sees a consistent state, and says which place of the log it is.
+pub(crate) async fn consistent_place(connection: &mut Connection) -> Result<BinlogPosition, SessionError> {
+    const QUERY: &str = "SHOW SESSION STATUS LIKE 'binlog_snapshot_%'";
+    connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT").await?;
+    let result = connection.query(QUERY).await?;
+    let value = |name: &str| {
+        let row =
+            (0..result.rows.len()).find(|&row| result.text(row, 0).is_some_and(|n| n.eq_ignore_ascii_case(name)))?;
+        result.text(row, 1)
+    };
+    let offset = value("binlog_snapshot_position").and_then(|text| text.parse().ok());
+    let (file, offset) = value("binlog_snapshot_file").zip(offset).ok_or(SessionError::Answer(QUERY))?;
+    Ok(BinlogPosition::new(file, offset))
+}
+
+/// Ends the transaction.
+pub(crate) async fn end_transaction(connection: &mut Connection) -> Result<(), WireError> {
+    connection.query("COMMIT").await.map(|_| ())
+}
+
 /// The server's uuid and sets.
 pub(crate) async fn state(connection: &mut Connection) -> Result<ServerState, SessionError> {
     const QUERY: &str = "SELECT @@GLOBAL.server_uuid, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged";
+    if connection.server().is_mariadb {
+        let uuid = identity_of_mariadb(connection).await?;
+        return Ok(ServerState { uuid, executed: GtidSet::default(), purged: GtidSet::default() });
+    }
     let result = connection.query(QUERY).await?;
     let text = |column| result.text(0, column).ok_or(SessionError::Answer(QUERY));
     let set = |column| GtidSet::parse(text(column)?).map_err(|_| SessionError::Answer(QUERY));

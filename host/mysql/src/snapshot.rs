@@ -6,7 +6,7 @@ mod shares;
 mod walk;
 mod window;
 
-pub(crate) use reader::{ArmRequest, Armed, ReaderSetup, Request, run as run_reader};
+pub(crate) use reader::{ArmRequest, Armed, ReaderSetup, Request, Sight, run as run_reader};
 pub(crate) use shares::{ReaderJob, Shares};
 pub(crate) use walk::{Walk, quoted};
 pub use window::Fault;

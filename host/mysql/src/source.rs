@@ -9,15 +9,16 @@ mod tables;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cdchost_config::{MysqlConfig, StartupMode, TablePatterns};
+use cdchost_config::{MysqlConfig, StartupMode, TablePatterns, Watermark};
 use cdchost_connector::{
     ConnectorError, Containment, OpenedSource, SourceConnector, SourceEnd, SourceRestore, StopClass,
 };
 use cdchost_model::{SourceOffset, TableId};
+use cdchost_mysql_position::{Reached, ServerUuid, SetOrder};
+use cdchost_mysql_wire::Connection;
 
-use crate::check::{check_server, check_tables, refuse};
+use crate::check::{check_server, check_tables, refuse, touch};
 use crate::discover::{Discovery, discover};
-use crate::gtid::SetOrder;
 use crate::session::{self, ServerState, SessionError};
 use crate::snapshot::Fault;
 use offset::{Offset, State};
@@ -61,7 +62,9 @@ impl MysqlSource {
 
 /// What was seen of a server when the source was opened.
 struct Look {
-    state: ServerState,
+    server: ServerUuid,
+    /// What the tables were looked at after.
+    known: Reached,
     discovery: Discovery,
     lower_case_names: bool,
 }
@@ -74,6 +77,9 @@ impl SourceConnector for MysqlSource {
             Some(restore) => Some((Offset::decode(&restore.offset)?, State::decode(&restore.state)?)),
             None => None,
         };
+        if let Some((offset, _)) = &restored {
+            refusal::check_kind(offset, self.config.watermark)?;
+        }
         let known = restored.as_ref().map_or_else(State::default, |(_, state)| state.clone());
         let mut failure = None;
         for (host, name) in self.config.hosts.iter().enumerate() {
@@ -97,6 +103,10 @@ impl SourceConnector for MysqlSource {
 
     fn compare(&self, one: &SourceOffset, other: &SourceOffset) -> Result<Containment, ConnectorError> {
         let (one, other) = (Offset::decode(one)?, Offset::decode(other)?);
+        // Places are comparable in one server's log only.
+        if matches!(one.executed, Reached::Place(_)) && one.server != other.server {
+            return Ok(Containment::Incomparable);
+        }
         Ok(match one.executed.compare(&other.executed) {
             SetOrder::Equal => Containment::Equal,
             SetOrder::Contains => Containment::Contains,
@@ -119,16 +129,24 @@ impl MysqlSource {
     async fn look(&self, host: &str, patterns: &TablePatterns, known: &State) -> Result<Look, SessionError> {
         let mut connection = session::connect(&session::options(&self.config, host)).await?;
         let mut findings = Vec::new();
-        let facts = check_server(&mut connection, &mut findings).await?;
+        let facts = check_server(&mut connection, self.config.watermark, &mut findings).await?;
         let is_known = |id: &TableId| known.tables.iter().any(|table| table.schema.table == *id);
-        let mut state = session::state(&mut connection).await?;
+        let (server, mut reached) = self.reached(&mut connection).await?;
         let mut discovery = discover(&mut connection, patterns, &is_known).await?;
-        for _ in 1..DISCOVERIES_MAX {
-            let next_state = session::state(&mut connection).await?;
-            if next_state.executed == state.executed {
+        let mut looks = 1;
+        loop {
+            if looks == DISCOVERIES_MAX {
+                return Err(SessionError::NeverStill);
+            }
+            looks += 1;
+            let (_, next_reached) = self.reached(&mut connection).await?;
+            // A statement may stand in the log and not be done yet; its table is locked until it is.
+            if !matches!(reached, Reached::Gtids(_)) {
+                touch(&mut connection, &discovery).await?;
+            } else if next_reached == reached && discovery.findings.is_empty() {
                 break;
             }
-            state = next_state;
+            reached = next_reached;
             let next = discover(&mut connection, patterns, &is_known).await?;
             let same = next.has_same_tables(&discovery);
             discovery = next;
@@ -137,11 +155,24 @@ impl MysqlSource {
             }
         }
         if known.tables.is_empty() {
-            check_tables(&mut connection, &mut discovery, (patterns, &self.config.tables)).await?;
+            check_tables(&mut connection, &mut discovery, (patterns, &self.config.tables), self.config.watermark)
+                .await?;
         }
         findings.append(&mut discovery.findings);
         discovery.findings = findings;
-        Ok(Look { state, discovery, lower_case_names: facts.lower_case_names })
+        Ok(Look { server, known: reached, discovery, lower_case_names: facts.lower_case_names })
+    }
+
+    /// The server, and the transactions that its tables are looked at after.
+    async fn reached(&self, connection: &mut Connection) -> Result<(ServerUuid, Reached), SessionError> {
+        let ServerState { uuid, executed, .. } = session::state(connection).await?;
+        if connection.server().is_mariadb {
+            return Ok((uuid, Reached::Domains(session::domains(connection).await?)));
+        }
+        match self.config.watermark {
+            Watermark::Gtid => Ok((uuid, Reached::Gtids(executed))),
+            Watermark::Lock | Watermark::Lag(_) => Ok((uuid, Reached::Place(session::position(connection).await?))),
+        }
     }
 
     fn opened(
@@ -164,7 +195,8 @@ impl MysqlSource {
             host,
             patterns,
             lower_case_names: look.lower_case_names,
-            known: look.state.executed,
+            server: look.server,
+            known: look.known,
             prepared: restored.as_ref().map(|(_, state)| state.prepared.clone()).unwrap_or_default(),
             restored: restored.map(|(offset, _)| offset),
             tables,

@@ -59,11 +59,19 @@ fn source(reader: &mut Reader<'_>, node: Option<&Node<'_>>) -> MysqlConfig {
             rows: chunk.map(|chunk| chunk.count("rows")).unwrap_or_default(),
             bytes: chunk.map(|chunk| chunk.size("bytes")).unwrap_or_default(),
         },
-        watermark: Watermark::Gtid,
+        watermark: node.map(watermark).unwrap_or_default(),
         heartbeat: node.map(|node| node.duration("heartbeat")).unwrap_or_default(),
         connect_timeout: node.map(|node| node.duration("connect-timeout")).unwrap_or_default(),
         reconnect_timeout: node.map(|node| node.duration("reconnect-timeout")).unwrap_or_default(),
         transaction_max_buffer: transaction.map(|node| node.size("max-buffer")).unwrap_or_default(),
+    }
+}
+
+fn watermark(node: &Node<'_>) -> Watermark {
+    match node.string("watermark").as_str() {
+        "lock" => Watermark::Lock,
+        "lag" => Watermark::Lag(node.duration("watermark-lag")),
+        _ => Watermark::Gtid,
     }
 }
 

@@ -7,7 +7,7 @@ use super::node::{Node, Text};
 use super::reader::Reader;
 use super::words;
 use crate::finding::nearest;
-use crate::{PipelineConfig, TablePatterns, TlsMode};
+use crate::{Guarantee, PipelineConfig, TablePatterns, TlsMode, Watermark};
 
 /// Checks everything, in the order of the sections.
 pub(super) fn all(reader: &mut Reader<'_>, file: &Node<'_>, config: &PipelineConfig) {
@@ -37,6 +37,12 @@ fn source(reader: &mut Reader<'_>, node: &Node<'_>, config: &PipelineConfig) {
     if let [_, second, ..] = node.texts("hosts") {
         let message = "`hosts` in [source] names more than one server, which is not offered yet".to_owned();
         reader.error(&second.span, message, "name one; failover between servers is not offered yet");
+    }
+    if matches!(config.source.watermark, Watermark::Lag(_)) && config.guarantee == Guarantee::ExactlyOnce {
+        let place = reader.places.find("source.watermark");
+        let message = "`watermark` = \"lag\" in [source] is a bet that guarantee = \"exactly-once\" does not allow";
+        let instruction = "write watermark = \"lock\", or guarantee = \"at-least-once\" in [pipeline]";
+        reader.findings.push(crate::Finding::error(message, instruction).at(place));
     }
     patterns(reader, node.texts("tables"));
     if node.text("password").is_some_and(|password| !password.referred && !password.text.is_empty()) {

@@ -3,7 +3,7 @@ use std::io;
 use std::time::Duration;
 
 use super::*;
-use crate::{ByteSize, Guarantee, StartupMode, TlsMode};
+use crate::{ByteSize, Guarantee, StartupMode, TlsMode, Watermark};
 
 struct World(BTreeMap<&'static str, &'static str>);
 
@@ -93,7 +93,8 @@ server-id = 77
 tls = { mode = "verify-ca", ca = "ca.pem", cert = "/c.pem", key = "k.pem", allow-public-key-retrieval = true }
 readers = 5
 chunk = { rows = 10, bytes = "1MiB" }
-watermark = "gtid"
+watermark = "lag"
+watermark-lag = "7s"
 heartbeat = "1s"
 connect-timeout = "2s"
 reconnect-timeout = "3s"
@@ -126,6 +127,7 @@ store = "file:///data/state"
     assert_eq!(config.source.tls.ca.as_deref(), Some(Path::new("/etc/cdchost/ca.pem")));
     assert_eq!(config.source.tls.cert.as_deref(), Some(Path::new("/c.pem")));
     assert_eq!(config.source.tls.allow_public_key_retrieval, Some(true));
+    assert_eq!(config.source.watermark, Watermark::Lag(Duration::from_secs(7)));
     assert_eq!((config.source.readers, config.source.transaction_max_buffer), (5, ByteSize(2 << 20)));
     let sink = &config.sinks[0];
     assert_eq!((sink.id.as_str(), sink.plugin.as_str(), sink.parallelism), ("lake", "paimon", Some(3)));

@@ -163,7 +163,7 @@ static SOURCE: Section = Section {
     name: "[source]",
     about: "A MySQL server whose tables are captured: read once, then followed through its binlog.",
     keys: &[
-        required("type", Kind::Choice { words: &["mysql"], not_offered: &["mariadb"] }, "Kind of the server."),
+        required("type", Kind::Choice { words: &["mysql", "mariadb"], not_offered: &[] }, "Kind of the server."),
         required("hosts", Kind::Texts, "`host:port` of the server; the port is 3306 if not given."),
         required(
             "username",
@@ -193,10 +193,13 @@ static SOURCE: Section = Section {
         optional("chunk", Kind::Table(&CHUNK), "the defaults", "How tables are read."),
         default(
             "watermark",
-            Kind::Choice { words: &["gtid"], not_offered: &["lock", "lag"] },
+            Kind::Choice { words: &["gtid", "lock", "lag"], not_offered: &[] },
             "gtid",
-            "How a read is placed in the log; `gtid` needs a server with gtid_mode = ON.",
+            "How a read is placed in the log. `gtid` needs gtid_mode = ON. The others are for gtid_mode = OFF: `lock` \
+             takes share locks on the rows of a chunk while it is read and needs the right to lock; `lag` waits and \
+             trusts that it was long enough, which only guarantee = \"at-least-once\" takes.",
         ),
+        default("watermark-lag", seconds(1, 3600), "5s", "How long `watermark = \"lag\"` waits before each chunk."),
         default("heartbeat", seconds(1, 3600), "5s", "The log's connection counts as lost after three of these."),
         default("connect-timeout", seconds(1, 600), "10s", "Time to connect and log in."),
         default(

@@ -1,7 +1,7 @@
 //! Bodies of events, as views of the frame's bytes: reading one allocates nothing.
 
 use super::frame::{Event, EventHeader, EventKind};
-use super::gtid::GtidEvent;
+use super::gtid::{GtidEvent, MariadbGtid};
 use super::table_map::TableMapEvent;
 use crate::error::ProtocolError;
 use crate::packet::Reader;
@@ -24,6 +24,8 @@ pub enum EventBody<'a> {
     Gtid(GtidEvent),
     /// A transaction without GTID begins; uuid and number mean nothing.
     AnonymousGtid(GtidEvent),
+    /// A transaction of MariaDB begins.
+    MariadbGtid(MariadbGtid),
     /// A statement: BEGIN, COMMIT, DDL, or DML in statement format.
     Query(QueryEvent<'a>),
     /// The text of the statement that the row events to follow come from.
@@ -59,6 +61,7 @@ impl<'a> EventBody<'a> {
             EventKind::PreviousGtids => Self::PreviousGtids(body),
             EventKind::Gtid => Self::Gtid(GtidEvent::read(body)?),
             EventKind::AnonymousGtid => Self::AnonymousGtid(GtidEvent::read(body)?),
+            EventKind::MariadbGtid => Self::MariadbGtid(MariadbGtid::read(&event.header, body)?),
             EventKind::Query => Self::Query(QueryEvent::read(body, 0)?),
             // Id of the file, where its name stands in the statement, what to do with duplicates.
             EventKind::LoadQuery => Self::LoadQuery(QueryEvent::read(body, 4 + 4 + 4 + 1)?),

@@ -31,6 +31,8 @@ pub enum EventKind {
     Gtid,
     /// A transaction without GTID begins.
     AnonymousGtid,
+    /// A transaction of MariaDB begins.
+    MariadbGtid,
     /// A statement: BEGIN, COMMIT, DDL, or DML in statement format.
     Query,
     /// The text of the statement that the row events to follow come from.
@@ -103,8 +105,13 @@ pub const fn decision(event_type: u8) -> Decision {
         41 => Read(EventKind::HeartbeatV2),
         42 => Refuse("GTIDs with tags"),
         43..=159 => Unknown,
-        160..=164 => Refuse("the binlog of MariaDB"),
-        165..=171 => Refuse("compressed events of MariaDB"),
+        // MariaDB: the statement that rows come from; which files its storage engines still need.
+        160 | 161 => Read(EventKind::Skipped),
+        162 => Read(EventKind::MariadbGtid),
+        // MariaDB: the last transaction of each domain before the file, or before what is sent.
+        163 => Read(EventKind::Skipped),
+        164 => Refuse("an encrypted binlog of MariaDB that is not sent in clear"),
+        165..=171 => Refuse("compressed events of MariaDB (set log_bin_compress = OFF)"),
         172..=255 => Unknown,
     }
 }

@@ -1,5 +1,6 @@
 //! GTIDs on the wire: the event that begins a transaction, and sets of them.
 
+use super::frame::EventHeader;
 use crate::error::ProtocolError;
 use crate::packet::Reader;
 
@@ -50,6 +51,29 @@ impl GtidEvent {
             event.transaction_bytes = Some(reader.number()?);
         }
         Ok(event)
+    }
+}
+
+/// A transaction of MariaDB begins. Unlike MySQL's, most have no BEGIN behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MariadbGtid {
+    /// The stream of transactions that it belongs to: within one the numbers grow.
+    pub domain: u32,
+    /// The server that first ran it.
+    pub server_id: u32,
+    /// Its number in the domain.
+    pub number: u64,
+    /// It is one statement, and ends with it.
+    pub is_standalone: bool,
+}
+
+impl MariadbGtid {
+    #[inline]
+    pub(super) fn read(header: &EventHeader, body: &[u8]) -> Result<Self, ProtocolError> {
+        const STANDALONE: u8 = 1;
+        let mut reader = Reader::new("a GTID event of MariaDB", body);
+        let (number, domain, flags) = (reader.u64()?, reader.u32()?, reader.u8()?);
+        Ok(Self { domain, server_id: header.server_id, number, is_standalone: flags & STANDALONE != 0 })
     }
 }
 

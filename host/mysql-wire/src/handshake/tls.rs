@@ -77,6 +77,14 @@ impl Encryption {
                 let host = self.name.to_str().into_owned();
                 let stream = self.connector.connect(self.name, transport).await;
                 let stream = stream.map_err(|error| match error.kind() {
+                    std::io::ErrorKind::InvalidData if is_refused(&error) => failed(
+                        format!(
+                            "{host} refused the handshake: most likely it has none of the ciphers offered, which all \
+                             exchange keys over elliptic curves; servers built on OpenSSL 1.0, such as MySQL up to \
+                             8.0.15, have only finite fields and RSA for that"
+                        ),
+                        error,
+                    ),
                     // What rustls itself objects to.
                     std::io::ErrorKind::InvalidData => failed(format!("the handshake with {host} failed"), error),
                     _ => WireError::lost("agreeing on tls", error),
@@ -85,6 +93,12 @@ impl Encryption {
             })
             .await
     }
+}
+
+/// Whether the server found nothing in common.
+fn is_refused(error: &std::io::Error) -> bool {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    matches!(cause, Some(rustls::Error::AlertReceived(rustls::AlertDescription::HandshakeFailure)))
 }
 
 fn client_config(options: &TlsOptions) -> Result<ClientConfig, WireError> {

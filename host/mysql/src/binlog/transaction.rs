@@ -6,12 +6,11 @@ use std::sync::Arc;
 use cdchost_config::TablePatterns;
 use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_model::TransactionId;
-use cdchost_mysql_wire::binlog::{Event, EventBody, EventHeader, GtidEvent};
+use cdchost_mysql_position::{BinlogPosition, Reached, ServerUuid, TransactionName};
+use cdchost_mysql_wire::binlog::{Event, EventBody, EventHeader, GtidEvent, MariadbGtid};
 
 use super::gather::TransactionFacts;
-use super::position::BinlogPosition;
 use super::tables::{LogTables, place};
-use crate::gtid::{GtidSet, ServerUuid};
 use crate::snapshot::{Chunk, PassedChunk, Windows};
 
 mod refusals;
@@ -33,10 +32,12 @@ pub(crate) enum Seen {
 /// Where and how a stream begins.
 #[derive(Debug)]
 pub(crate) struct LogStart {
+    /// The server whose log it is, where transactions have no name but their place in it.
+    pub(crate) server: ServerUuid,
     /// Transactions that are not to come.
-    pub(crate) executed: GtidSet,
+    pub(crate) executed: Reached,
     /// Transactions that the tables' schemas were read after.
-    pub(crate) known: GtidSet,
+    pub(crate) known: Reached,
     /// The change-seq taken last.
     pub(crate) seq: i64,
     /// Which tables are captured, also those that are not there yet.
@@ -56,25 +57,35 @@ pub(crate) struct Transactions {
     pub(crate) windows: Windows,
     start: LogStart,
     position: BinlogPosition,
-    executed: GtidSet,
+    executed: Reached,
     seq: i64,
     current: Option<Current>,
     /// Commit time of the last transaction, in microseconds since the epoch.
     event_time: Option<i64>,
     ignored: BTreeMap<&'static str, u64>,
     has_passed_known: bool,
-    prefix: (ServerUuid, Arc<str>),
+    /// What the ids of transactions begin with: the server that named them, or server and file.
+    prefix: Prefix,
     /// XA transactions that are prepared and changed no captured table.
     prepared: BTreeSet<String>,
     /// The XA transaction that was begun last.
     xa: Option<String>,
 }
 
+/// The part of an id that transactions one after the other have in common.
+#[derive(Debug)]
+struct Prefix {
+    server: ServerUuid,
+    file: Option<Arc<str>>,
+    /// Domain and server, of MariaDB.
+    domain: Option<(u32, u32)>,
+    text: Arc<str>,
+}
+
 /// The open transaction.
 #[derive(Debug)]
 struct Current {
-    uuid: ServerUuid,
-    number: u64,
+    name: TransactionName,
     facts: TransactionFacts,
     /// A statement in it does not end it.
     has_begun: bool,
@@ -88,7 +99,6 @@ struct Current {
 
 impl Transactions {
     pub(crate) fn new(mut start: LogStart, tables: LogTables) -> Self {
-        let uuid = ServerUuid::default();
         Self {
             tables,
             windows: Windows::default(),
@@ -101,7 +111,7 @@ impl Transactions {
             has_passed_known: false,
             prepared: std::mem::take(&mut start.prepared),
             xa: None,
-            prefix: (uuid, format!("{uuid}:").into()),
+            prefix: Prefix::of(ServerUuid::default(), None),
             start,
         }
     }
@@ -124,7 +134,7 @@ impl Transactions {
     }
 
     /// The transactions handed on.
-    pub(crate) fn executed(&self) -> &GtidSet {
+    pub(crate) fn executed(&self) -> &Reached {
         &self.executed
     }
 
@@ -158,7 +168,10 @@ impl Transactions {
     /// on already.
     pub(crate) fn reconnected(&mut self) -> Result<(), ConnectorError> {
         self.tables.forget_maps();
-        self.position = BinlogPosition::default();
+        self.position = match &self.executed {
+            Reached::Gtids(_) | Reached::Domains(_) => BinlogPosition::default(),
+            Reached::Place(place) => place.clone(),
+        };
         let Some(current) = self.current.take() else { return Ok(()) };
         if current.is_streaming {
             let message = format!("the connection was lost inside a large transaction{}", place(&current.facts));
@@ -190,7 +203,12 @@ impl Transactions {
                 }
             }
             EventBody::TableMap(map) => self.tables.map(&map).map_err(|error| self.malformed(error))?,
-            EventBody::Gtid(gtid) => self.begin(&gtid, &event.header)?,
+            EventBody::Gtid(gtid) | EventBody::AnonymousGtid(gtid) => {
+                let is_anonymous = matches!(body, EventBody::AnonymousGtid(_));
+                let name = self.name_of(&gtid, is_anonymous)?;
+                self.begin(name, &gtid, &event.header)?;
+            }
+            EventBody::MariadbGtid(gtid) => self.begin_of_mariadb(&gtid, &event.header)?,
             EventBody::Query(query) if query.text == b"BEGIN" => {
                 if let Some(current) = &mut self.current {
                     current.has_begun = true;
@@ -211,15 +229,13 @@ impl Transactions {
             EventBody::Rotate(rotate) => {
                 let file = String::from_utf8_lossy(rotate.file);
                 self.position = BinlogPosition::new(&file, rotate.position);
+                self.stands();
                 return Ok(Seen::Event);
             }
             EventBody::Heartbeat(heartbeat) => {
                 self.heard(heartbeat.file, heartbeat.position);
+                self.stands();
                 return Ok(Seen::Heartbeat);
-            }
-            EventBody::AnonymousGtid(_) => {
-                let what = "the log holds a transaction without GTID";
-                return Err(self.refused("mysql-anonymous-transaction", what, "SET GLOBAL gtid_mode = ON for good"));
             }
             EventBody::Incident => {
                 let what = "the server says in its log that changes may be missing (INCIDENT)";
@@ -230,6 +246,7 @@ impl Transactions {
             EventBody::Stop | EventBody::PreviousGtids(_) | EventBody::RowsQuery(_) | EventBody::Skipped => {}
         }
         self.moved(&event.header);
+        self.stands();
         Ok(seen)
     }
 
@@ -237,6 +254,14 @@ impl Transactions {
     fn moved(&mut self, header: &EventHeader) {
         if header.end_position > 0 && !header.is_artificial() {
             self.position.advance(header.end_position);
+        }
+    }
+
+    /// What lies before the place where the stream stands now, between two transactions, need not come again.
+    #[inline]
+    fn stands(&mut self) {
+        if self.current.is_none() {
+            self.executed.moved(&self.position);
         }
     }
 
@@ -252,13 +277,9 @@ impl Transactions {
     }
 
     #[inline]
-    fn begin(&mut self, gtid: &GtidEvent, header: &EventHeader) -> Result<(), ConnectorError> {
+    fn begin(&mut self, name: TransactionName, gtid: &GtidEvent, header: &EventHeader) -> Result<(), ConnectorError> {
         if self.current.is_some() {
             return Err(self.malformed("a transaction begins inside another"));
-        }
-        let uuid = ServerUuid(gtid.uuid);
-        if self.prefix.0 != uuid {
-            self.prefix = (uuid, format!("{uuid}:").into());
         }
         self.position.advance(header.end_position);
         // The event says how long the transaction is; before 8.0 it does not, and its beginning has to do.
@@ -268,20 +289,74 @@ impl Transactions {
         let commit_time =
             gtid.original_commit_us.and_then(|micros| i64::try_from(micros).ok()).filter(|time| *time > 0);
         let facts = TransactionFacts {
-            id: TransactionId { prefix: Arc::clone(&self.prefix.1), number: gtid.number },
+            id: self.prefix.id(&name),
             position,
             commit_time: commit_time.unwrap_or_else(|| i64::from(header.timestamp) * 1_000_000),
         };
         self.current = Some(Current {
-            uuid,
-            number: gtid.number,
+            is_known: self.executed.has(&name),
+            name,
             facts,
             has_begun: false,
-            is_known: self.executed.has(uuid, gtid.number),
             is_streaming: false,
             seq_before: self.seq,
         });
         Ok(())
+    }
+
+    #[inline]
+    fn begin_of_mariadb(&mut self, gtid: &MariadbGtid, header: &EventHeader) -> Result<(), ConnectorError> {
+        if !matches!(self.executed, Reached::Domains(_)) {
+            return Err(self.malformed("a transaction of MariaDB in the log of MySQL"));
+        }
+        if self.prefix.domain != Some((gtid.domain, gtid.server_id)) {
+            self.prefix = Prefix::of_domain(gtid.domain, gtid.server_id);
+        }
+        let name = TransactionName::Domain(gtid.domain, gtid.server_id, gtid.number);
+        // No more is known of it than its name.
+        let event = GtidEvent {
+            uuid: [0; 16],
+            number: gtid.number,
+            original_commit_us: None,
+            immediate_commit_us: None,
+            transaction_bytes: None,
+        };
+        self.begin(name, &event, header)?;
+        if let Some(current) = &mut self.current {
+            current.has_begun = !gtid.is_standalone;
+        }
+        Ok(())
+    }
+
+    /// How the transaction that begins here is called; an error where the log does not name them as it did so far.
+    #[inline]
+    fn name_of(&mut self, gtid: &GtidEvent, is_anonymous: bool) -> Result<TransactionName, ConnectorError> {
+        match (&self.executed, is_anonymous) {
+            (Reached::Gtids(_), false) => {
+                let uuid = ServerUuid(gtid.uuid);
+                if self.prefix.server != uuid {
+                    self.prefix = Prefix::of(uuid, None);
+                }
+                Ok(TransactionName::Gtid(uuid, gtid.number))
+            }
+            (Reached::Place(_), true) => {
+                if self.prefix.file.as_ref() != Some(&self.position.file) {
+                    self.prefix = Prefix::of(self.start.server, Some(&self.position.file));
+                }
+                Ok(TransactionName::Begin(self.position.clone()))
+            }
+            (Reached::Domains(_), _) => Err(self.malformed("a transaction of MySQL in the log of MariaDB")),
+            (Reached::Gtids(_), true) => {
+                let what = "the log holds a transaction without GTID";
+                Err(self.refused("mysql-anonymous-transaction", what, "SET GLOBAL gtid_mode = ON for good"))
+            }
+            (Reached::Place(_), false) => {
+                let what = "the log holds a transaction with a GTID, and this pipeline goes by places in the log";
+                let instruction = "write watermark = \"gtid\" in [source] and start the pipeline anew with an empty \
+                                   checkpoint store, or SET GLOBAL gtid_mode = OFF for good";
+                Err(self.refused("mysql-gtid-transaction", what, instruction))
+            }
+        }
     }
 
     #[inline]
@@ -291,7 +366,7 @@ impl Transactions {
         };
         self.tables.end_transaction(&current.facts)?;
         self.windows.end_transaction();
-        self.executed.add(current.uuid, current.number);
+        self.executed.add(&current.name, &self.position);
         self.event_time = Some(current.facts.commit_time);
         Ok(Seen::TransactionEnd)
     }
@@ -309,6 +384,29 @@ impl Transactions {
     /// XA transactions that are prepared and changed no captured table.
     pub(crate) fn prepared(&self) -> impl Iterator<Item = &String> {
         self.prepared.iter()
+    }
+}
+
+impl Prefix {
+    fn of(server: ServerUuid, file: Option<&Arc<str>>) -> Self {
+        let text = match file {
+            Some(file) => format!("{server}:{file}:"),
+            None => format!("{server}:"),
+        };
+        Self { server, file: file.cloned(), domain: None, text: text.into() }
+    }
+
+    fn of_domain(domain: u32, server: u32) -> Self {
+        let text = format!("{domain}-{server}-").into();
+        Self { server: ServerUuid::default(), file: None, domain: Some((domain, server)), text }
+    }
+
+    fn id(&self, name: &TransactionName) -> TransactionId {
+        let number = match name {
+            TransactionName::Gtid(_, number) | TransactionName::Domain(_, _, number) => *number,
+            TransactionName::Begin(place) => place.offset,
+        };
+        TransactionId { prefix: Arc::clone(&self.text), number }
     }
 }
 

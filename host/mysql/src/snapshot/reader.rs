@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use cdchost_config::ChunkConfig;
 use cdchost_connector::{Clock, ConnectorError, StopClass};
+use cdchost_mysql_position::{BinlogPosition, ServerUuid};
 use cdchost_mysql_row::{Columns, KeyValue, TableLayout};
 use cdchost_mysql_wire::{ConnectOptions, Connection, Remedy, WireError};
 use tokio::sync::{mpsc, oneshot};
 
-use super::session::{IN_SNAPSHOT, ReadRows, Session};
+use super::session::{IN_SNAPSHOT, ReadLimits, ReadRows, Session};
 use super::shares::{Cutting, SharedTable, Shares};
 use super::walk::Range;
 use super::window::Chunk;
 use crate::binlog::value_error;
-use crate::gtid::ServerUuid;
 use crate::session::{self, SessionError};
 
 /// A chunk has at most so many times the rows of the one before.
@@ -23,6 +23,8 @@ const GROWTH: u32 = 4;
 const GAIN_MAX: u32 = 2;
 /// How long the server waits in one call for transactions to become visible.
 const VISIBLE_WAIT: Duration = Duration::from_secs(1);
+/// Between two looks at which place of the log a view is of.
+const VIEW_PAUSE: Duration = Duration::from_millis(2);
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
@@ -64,8 +66,24 @@ pub(crate) struct Armed {
     pub(crate) server: ServerUuid,
     /// How to connect to it.
     pub(crate) options: Arc<ConnectOptions>,
-    /// The transactions that the stream had handed on, as text.
-    pub(crate) executed: String,
+    /// How a read comes to see all that the stream had handed on.
+    pub(crate) sight: Sight,
+}
+
+/// How a read comes to see all transactions that the stream had handed on when its window was opened: the log runs
+/// ahead of what a SELECT sees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// It waits until the server has executed this set.
+    Gtids(String),
+    /// It takes share locks, and so waits for what is in the log and not yet committed in the engine.
+    Locks,
+    /// On MariaDB: it reads in a transaction whose view is of a place in the log that is not before this one.
+    View(BinlogPosition),
+    /// It waits for so long, and trusts that this is enough.
+    Lag(Duration),
+    /// Not at all: for tests that show that they would notice.
+    Naive,
 }
 
 /// What a reader works with.
@@ -254,15 +272,26 @@ impl Reader {
         let share = reading.share;
         let rows_max = share.rows().saturating_mul(if range.until.is_some() { GAIN_MAX } else { 1 });
         let bytes_max = self.setup.chunk.bytes.0;
+        let clock = Arc::clone(&self.setup.clock);
         let session = self.session(&armed.options).await?;
-        wait_until_visible(&mut session.connection, &armed).await?;
-        let read = session.read_rows(share, range, (rows_max, bytes_max), &mut reading.columns).await?;
+        match &armed.sight {
+            Sight::Gtids(executed) => wait_until_visible(&mut session.connection, executed, armed.server).await?,
+            Sight::View(armed) => view(&mut session.connection, armed, clock.as_ref()).await?,
+            Sight::Lag(lag) => clock.sleep(*lag).await,
+            Sight::Locks | Sight::Naive => {}
+        }
+        if !matches!(armed.sight, Sight::Gtids(_) | Sight::Naive) {
+            check_server(&mut session.connection, armed.server).await?;
+        }
+        let limits = ReadLimits { rows: rows_max, bytes: bytes_max, locks: armed.sight == Sight::Locks };
+        let read = session.read_rows(share, range, limits, &mut reading.columns).await?;
+        if read.is_whole && matches!(armed.sight, Sight::View(_)) {
+            session::end_transaction(&mut session.connection).await?;
+        }
         if !read.is_whole {
             // The rest of the result is given up, and the connection with it.
             *session = Session::connect(&armed.options).await?;
-            if session::state(&mut session.connection).await?.uuid != armed.server {
-                return Err(Failure::OtherServer);
-            }
+            check_server(&mut session.connection, armed.server).await?;
         }
         let high = session::position(&mut session.connection).await?;
         let is_over = read.is_whole && read.rows < rows_max;
@@ -313,11 +342,25 @@ impl Left {
     }
 }
 
+/// Begins a transaction whose view is of a place in the log that is not before another.
+async fn view(connection: &mut Connection, armed: &BinlogPosition, clock: &dyn Clock) -> Result<(), Failure> {
+    while session::consistent_place(connection).await? < *armed {
+        session::end_transaction(connection).await?;
+        clock.sleep(VIEW_PAUSE).await;
+    }
+    Ok(())
+}
+
+/// An error if the session is not to this server.
+async fn check_server(connection: &mut Connection, server: ServerUuid) -> Result<(), Failure> {
+    if session::state(connection).await?.uuid == server { Ok(()) } else { Err(Failure::OtherServer) }
+}
+
 /// Waits until the session sees all that the stream had handed on when the window was armed.
-async fn wait_until_visible(connection: &mut Connection, armed: &Armed) -> Result<(), Failure> {
+async fn wait_until_visible(connection: &mut Connection, executed: &str, server: ServerUuid) -> Result<(), Failure> {
     loop {
-        let (uuid, reached) = session::sees(connection, &armed.executed, VISIBLE_WAIT).await?;
-        if uuid != armed.server {
+        let (uuid, reached) = session::sees(connection, executed, VISIBLE_WAIT).await?;
+        if uuid != server {
             return Err(Failure::OtherServer);
         }
         if reached {

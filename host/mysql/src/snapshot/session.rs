@@ -29,6 +29,15 @@ struct Prepared {
     plan: ResultPlan,
 }
 
+/// How a chunk is read.
+#[derive(Clone, Copy)]
+pub(super) struct ReadLimits {
+    pub(super) rows: u32,
+    pub(super) bytes: u64,
+    /// With share locks.
+    pub(super) locks: bool,
+}
+
 /// What a query gave.
 pub(super) struct ReadRows {
     pub(super) rows: u32,
@@ -55,12 +64,12 @@ impl Session {
         &mut self,
         share: &SharedTable,
         range: &Range,
-        (rows_max, bytes_max): (u32, u64),
+        limits: ReadLimits,
         columns: &mut Columns,
     ) -> Result<ReadRows, Failure> {
         let (connection, Prepared { statement, plan }) =
-            self.prepare(share.table, Query::chunk(range), &share.layout).await?;
-        let params = chunk_params(range, rows_max);
+            self.prepare(share.table, Query::chunk(range, limits.locks), &share.layout).await?;
+        let params = chunk_params(range, limits.rows);
         let mut stream = connection.execute(statement, &params).await?;
         let columns = columns.as_mut_slice();
         let (mut rows, mut bytes, mut is_whole) = (0u32, 0u64, true);
@@ -71,7 +80,7 @@ impl Session {
                     rows += 1;
                     plan.read_row(row, columns)
                         .map_err(|error| Failure::Final(value_error(&share.layout, error, IN_SNAPSHOT)))?;
-                    if bytes > bytes_max && rows < rows_max {
+                    if bytes > limits.bytes && rows < limits.rows {
                         is_whole = false;
                         break;
                     }

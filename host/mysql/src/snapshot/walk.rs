@@ -29,16 +29,16 @@ pub(crate) struct Range {
 /// The queries that a table is read with. Every one ends in parameters for `LIMIT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Query {
-    /// The rows of a stretch, whose ends are bound where they are there.
-    Chunk { after: bool, until: bool },
+    /// The rows of a stretch, whose ends are bound where they are there; with share locks or without.
+    Chunk { after: bool, until: bool, locks: bool },
     /// A key that lies a number of rows behind another one, or behind the table's beginning.
     Cut { after: bool },
 }
 
 impl Query {
     /// The query for the rows of a stretch.
-    pub(crate) fn chunk(range: &Range) -> Self {
-        Self::Chunk { after: range.after.is_some(), until: range.until.is_some() }
+    pub(crate) fn chunk(range: &Range, locks: bool) -> Self {
+        Self::Chunk { after: range.after.is_some(), until: range.until.is_some(), locks }
     }
 
     /// A comparison of rows, `(k1,k2) > (?,?)`, says the same but lets the server use no index.
@@ -47,7 +47,8 @@ impl Query {
         let all: Vec<String> = schema.fields.iter().map(|field| quoted(&field.name)).collect();
         let key: Vec<&str> = layout.key().map(|place| all[place].as_str()).collect();
         let (selected, after, until, limit) = match self {
-            Self::Chunk { after, until } => (all.join(","), after, until, "?"),
+            Self::Chunk { after, until, locks: false } => (all.join(","), after, until, "?"),
+            Self::Chunk { after, until, locks: true } => (all.join(","), after, until, "? LOCK IN SHARE MODE"),
             Self::Cut { after } => (key.join(","), after, false, "?,1"),
         };
         let (database, table) = (quoted(&schema.table.database), quoted(&schema.table.table));
@@ -136,10 +137,26 @@ mod tests {
         let from = "FROM `a``b`.`t` FORCE INDEX (`PRIMARY`)";
         let (behind, upto) = ("((`k1`>?) OR (`k1`=? AND `k2`>?))", "((`k1`<?) OR (`k1`=? AND `k2`<=?))");
         let rows = [
-            (Query::Chunk { after: false, until: false }, "`x`,`k1`,`k2`", String::new(), "?"),
-            (Query::Chunk { after: true, until: false }, "`x`,`k1`,`k2`", format!(" WHERE {behind}"), "?"),
-            (Query::Chunk { after: false, until: true }, "`x`,`k1`,`k2`", format!(" WHERE {upto}"), "?"),
-            (Query::Chunk { after: true, until: true }, "`x`,`k1`,`k2`", format!(" WHERE {behind} AND {upto}"), "?"),
+            (Query::Chunk { after: false, until: false, locks: false }, "`x`,`k1`,`k2`", String::new(), "?"),
+            (
+                Query::Chunk { after: true, until: false, locks: false },
+                "`x`,`k1`,`k2`",
+                format!(" WHERE {behind}"),
+                "?",
+            ),
+            (Query::Chunk { after: false, until: true, locks: false }, "`x`,`k1`,`k2`", format!(" WHERE {upto}"), "?"),
+            (
+                Query::Chunk { after: true, until: true, locks: false },
+                "`x`,`k1`,`k2`",
+                format!(" WHERE {behind} AND {upto}"),
+                "?",
+            ),
+            (
+                Query::Chunk { after: false, until: false, locks: true },
+                "`x`,`k1`,`k2`",
+                String::new(),
+                "? LOCK IN SHARE MODE",
+            ),
             (Query::Cut { after: false }, "`k1`,`k2`", String::new(), "?,1"),
             (Query::Cut { after: true }, "`k1`,`k2`", format!(" WHERE {behind}"), "?,1"),
         ];

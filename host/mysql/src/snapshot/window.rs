@@ -5,10 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
 use cdchost_model::{KeyEncoder, TableSchema};
+use cdchost_mysql_position::{BinlogPosition, ServerUuid};
 use cdchost_mysql_row::KeyValue;
-
-use crate::binlog::BinlogPosition;
-use crate::gtid::ServerUuid;
 
 /// What a collected key costs beside its bytes.
 const KEY_OVERHEAD: usize = 48;

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use cdchost_config::MysqlConfig;
 use cdchost_connector::{ConnectorError, StopClass};
+use cdchost_mysql_position::{BinlogPosition, DomainGtids, GtidSet, Reached, ServerUuid};
 use cdchost_mysql_wire::binlog::GtidIntervals;
 use cdchost_mysql_wire::{BinlogStream, ConnectOptions, DumpRequest, DumpStart, Remedy};
 
 use super::refusal::{self, chain};
-use crate::binlog::BinlogPosition;
-use crate::gtid::{GtidSet, ServerUuid};
-use crate::session::{self, SessionError};
+use crate::session::{self, ServerState, SessionError};
 
 /// Heartbeats while a table is read: a window on an idle server is passed by one.
 pub(super) const HEARTBEAT_IN_SNAPSHOT: Duration = Duration::from_millis(500);
@@ -68,7 +67,7 @@ pub(super) struct LogRequest {
     pub(super) first_host: usize,
     pub(super) identity: Identity,
     /// Transactions that are not to come.
-    pub(super) executed: GtidSet,
+    pub(super) executed: Reached,
     /// The server that they came from last, and where its log stood behind them.
     pub(super) last: (ServerUuid, BinlogPosition),
     pub(super) heartbeat: Duration,
@@ -104,30 +103,28 @@ async fn connect_host(request: &LogRequest, host: usize) -> Result<LogConnection
     };
     let options = Arc::new(session::options(&request.config, name));
     let mut connection = session::connect(&options).await.map_err(|error| failed(error.into()))?;
+    let is_of_mariadb = matches!(request.executed, Reached::Domains(_));
+    if connection.server().is_mariadb != is_of_mariadb {
+        return Err(NoLog::Final(refusal::other_kind(name, is_of_mariadb)));
+    }
     let state = session::state(&mut connection).await.map_err(failed)?;
     let end = session::position(&mut connection).await.map_err(failed)?;
-    let gone = state.purged.subtract(&request.executed);
-    if !gone.is_empty() {
-        return Err(NoLog::Final(refusal::purged(&format!("{name} has purged {gone}"))));
-    }
     let (last_server, last_position) = &request.last;
     if *last_server == state.uuid && *last_position > end {
         return Err(NoLog::Final(log_was_reset(name, last_position, &end)));
     }
-    let missing = request.executed.subtract(&state.executed);
-    if !missing.is_empty() {
-        let reason = format!("{name} lacks transactions that were handed on: {missing}");
-        let error = ConnectorError::stop(StopClass::SourceGap, "mysql-lost-transactions", reason.clone())
-            .with_instruction(
-                "if the server is a replica that is behind, let it catch up and start the pipeline again; if it lost \
-                 transactions, start the pipeline anew with an empty checkpoint store and an empty target",
-            );
-        return Err(NoLog::Again { reason, error });
-    }
+    let start = match &request.executed {
+        Reached::Gtids(executed) => start_by_gtids(name, executed, &state)?,
+        Reached::Place(place) if *last_server == state.uuid => start_at_place(place)?,
+        Reached::Domains(domains) => {
+            start_by_domains(name, domains, &session::domains(&mut connection).await.map_err(failed)?)?
+        }
+        Reached::Place(_) => return Err(NoLog::Final(refusal::other_server(name, *last_server, state.uuid))),
+    };
     let dump = DumpRequest {
         server_id: request.identity.server_id,
         uuid: Some(request.identity.uuid.clone()),
-        start: DumpStart::Gtid(intervals(&request.executed)),
+        start,
         heartbeat: request.heartbeat,
     };
     let stream = connection.dump(&dump).await.map_err(|error| failed(error.into()))?;
@@ -140,6 +137,42 @@ fn log_was_reset(host: &str, read: &BinlogPosition, end: &BinlogPosition) -> Con
     let message = format!("the log of {host} ends at {end}, but was read up to {read}: it was reset or lost its end");
     ConnectorError::stop(StopClass::SourceGap, "mysql-log-reset", message)
         .with_instruction("start the pipeline anew with an empty checkpoint store and an empty target")
+}
+
+/// All that the server has and we have not, if it has all that we have and its log all that we have not.
+fn start_by_gtids(name: &str, executed: &GtidSet, state: &ServerState) -> Result<DumpStart, NoLog> {
+    let gone = state.purged.subtract(executed);
+    if !gone.is_empty() {
+        return Err(NoLog::Final(refusal::purged(&format!("{name} has purged {gone}"))));
+    }
+    let missing = executed.subtract(&state.executed);
+    if !missing.is_empty() {
+        let reason = format!("{name} lacks transactions that were handed on: {missing}");
+        return Err(NoLog::Again { error: refusal::lost_transactions(reason.clone()), reason });
+    }
+    Ok(DumpStart::Gtid(intervals(executed)))
+}
+
+/// All that follows in each domain. A server that does not know a domain would wait for it in silence.
+fn start_by_domains(name: &str, executed: &DomainGtids, server: &DomainGtids) -> Result<DumpStart, NoLog> {
+    if !server.contains(executed) {
+        let reason = format!("{name} lacks transactions that were handed on: it has {server}, and {executed} were");
+        return Err(NoLog::Again { error: refusal::lost_transactions(reason.clone()), reason });
+    }
+    Ok(DumpStart::Domains(executed.to_string()))
+}
+
+/// All that follows a place. Without GTIDs the protocol has 32 bits for it.
+fn start_at_place(place: &BinlogPosition) -> Result<DumpStart, NoLog> {
+    let position = u32::try_from(place.offset).map_err(|_| {
+        let message = format!("a log without GTIDs cannot be read from a place behind 4 GiB of a file: {place}");
+        let error = ConnectorError::stop(StopClass::Source, "mysql-place-behind-4-gib", message);
+        NoLog::Final(error.with_instruction(
+            "SET GLOBAL max_binlog_size = 1073741824 and keep transactions below it, or turn GTIDs on; then start the \
+             pipeline anew with an empty checkpoint store",
+        ))
+    })?;
+    Ok(DumpStart::Position { file: place.file.to_string(), position })
 }
 
 fn intervals(set: &GtidSet) -> Vec<GtidIntervals> {

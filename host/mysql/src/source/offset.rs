@@ -5,12 +5,13 @@ use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_model::{SourceOffset, StateBlob, TableId, TableSchema};
 use serde::{Deserialize, Serialize};
 
-use crate::binlog::BinlogPosition;
-use crate::gtid::{GtidSet, ServerUuid};
 use crate::snapshot::Walk;
+use cdchost_mysql_position::{BinlogPosition, DomainGtids, GtidSet, Reached, ServerUuid};
 
-/// Format of offsets written here.
-const OFFSET_FORMAT: u8 = 1;
+/// Formats of offsets written here: with a set of transactions, with a place alone, with domains of MariaDB.
+const OFFSET_OF_GTIDS: u8 = 1;
+const OFFSET_OF_PLACE: u8 = 2;
+const OFFSET_OF_DOMAINS: u8 = 3;
 /// Format of states written here.
 const STATE_FORMAT: u32 = 1;
 /// A server's file names are far shorter.
@@ -19,12 +20,13 @@ const FILE_BYTES_MAX: usize = 512;
 /// Where the source stands.
 ///
 /// As bytes: format (1 byte), server uuid (16), event time (i64), change-seq (i64), byte in the file (u64), length of
-/// the file's name (u16) and the name, and then the set of transactions; numbers little-endian.
+/// the file's name (u16) and the name, and then in format 1 the set of transactions; numbers little-endian. In format 2,
+/// of a server without GTIDs, the place is all there is; in format 3 MariaDB's domains follow.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Offset {
     /// Transactions handed on.
-    pub(crate) executed: GtidSet,
-    /// Where that was in the log, as a hint.
+    pub(crate) executed: Reached,
+    /// Where that was in the log: a hint where there is a set.
     pub(crate) position: BinlogPosition,
     /// Whose log.
     pub(crate) server: ServerUuid,
@@ -67,7 +69,11 @@ pub(crate) struct TableState {
 impl Offset {
     pub(crate) fn encode(&self) -> SourceOffset {
         let file = self.position.file.as_bytes();
-        let mut out = vec![OFFSET_FORMAT];
+        let mut out = vec![match self.executed {
+            Reached::Gtids(_) => OFFSET_OF_GTIDS,
+            Reached::Place(_) => OFFSET_OF_PLACE,
+            Reached::Domains(_) => OFFSET_OF_DOMAINS,
+        }];
         out.extend_from_slice(&self.server.0);
         out.extend_from_slice(&self.event_time.to_le_bytes());
         out.extend_from_slice(&self.seq.to_le_bytes());
@@ -75,7 +81,11 @@ impl Offset {
         let length = u16::try_from(file.len()).expect("a file's name is short");
         out.extend_from_slice(&length.to_le_bytes());
         out.extend_from_slice(file);
-        self.executed.encode(&mut out);
+        match &self.executed {
+            Reached::Gtids(set) => set.encode(&mut out),
+            Reached::Domains(domains) => domains.encode(&mut out),
+            Reached::Place(_) => {}
+        }
         SourceOffset(Bytes::from(out))
     }
 
@@ -89,9 +99,6 @@ impl Offset {
 
     fn read(bytes: &[u8]) -> Option<Self> {
         let (&format, rest) = bytes.split_first()?;
-        if format != OFFSET_FORMAT {
-            return None;
-        }
         let (server, rest) = rest.split_first_chunk::<16>()?;
         let (event_time, rest) = rest.split_first_chunk::<8>()?;
         let (seq, rest) = rest.split_first_chunk::<8>()?;
@@ -100,9 +107,16 @@ impl Offset {
         let length = usize::from(u16::from_le_bytes(*length));
         let (file, set) = rest.split_at_checked(length).filter(|_| length <= FILE_BYTES_MAX)?;
         let seq = i64::from_le_bytes(*seq);
+        let position = BinlogPosition::new(std::str::from_utf8(file).ok()?, u64::from_le_bytes(*offset));
+        let executed = match format {
+            OFFSET_OF_GTIDS => Reached::Gtids(GtidSet::decode(set).ok()?),
+            OFFSET_OF_DOMAINS => Reached::Domains(DomainGtids::decode(set)?),
+            OFFSET_OF_PLACE if set.is_empty() && !file.is_empty() => Reached::Place(position.clone()),
+            _ => return None,
+        };
         Some(Self {
-            executed: GtidSet::decode(set).ok()?,
-            position: BinlogPosition::new(std::str::from_utf8(file).ok()?, u64::from_le_bytes(*offset)),
+            executed,
+            position,
             server: ServerUuid(*server),
             event_time: i64::from_le_bytes(*event_time),
             seq: (seq >= 0).then_some(seq)?,
@@ -142,7 +156,7 @@ mod tests {
 
     fn offset() -> Offset {
         Offset {
-            executed: GtidSet::parse("3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:8").unwrap(),
+            executed: Reached::Gtids(GtidSet::parse("3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:8").unwrap()),
             position: BinlogPosition::new("binlog.000007", 5_000_000_000),
             server: ServerUuid([7; 16]),
             event_time: 1_700_000_000_000_000,
@@ -155,9 +169,7 @@ mod tests {
         assert_eq!(Offset::decode(&offset().encode()).unwrap(), offset());
     }
 
-    #[test]
-    fn an_offset_written_by_format_1_is_read() {
-        let kept = "0107070707070707070707070707070707\
+    const KEPT: &str = "0107070707070707070707070707070707\
                     00401e18240a0600\
                     2a00000000000000\
                     00f2052a01000000\
@@ -166,8 +178,24 @@ mod tests {
                     0200000000000000\
                     01000000000000000600000000000000\
                     08000000000000000900000000000000";
+
+    #[test]
+    fn an_offset_written_by_format_1_is_read() {
         let shown: String = offset().encode().0.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(shown, kept.replace(' ', ""));
+        assert_eq!(shown, KEPT);
+    }
+
+    #[test]
+    fn offsets_of_places_and_of_domains_come_back() {
+        let position = offset().position;
+        let place = Offset { executed: Reached::Place(position.clone()), ..offset() };
+        assert_eq!(Offset::decode(&place.encode()).unwrap(), place);
+        let kept = format!("02{}", KEPT[2..].split_at(2 * (16 + 8 + 8 + 8 + 2 + 13)).0);
+        let domains = Reached::Domains(DomainGtids::parse("0-1-5,1-2-7").unwrap());
+        let domains = Offset { executed: domains, ..offset() };
+        assert_eq!(Offset::decode(&domains.encode()).unwrap(), domains);
+        let shown: String = place.encode().0.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(shown, kept);
     }
 
     #[test]
@@ -177,7 +205,7 @@ mod tests {
             assert!(Offset::decode(&SourceOffset(good.slice(..length))).is_err(), "{length}");
         }
         let mut other = good.to_vec();
-        other[0] = 2;
+        other[0] = 4;
         assert!(Offset::decode(&SourceOffset(other.into())).is_err());
         assert!(Offset::decode(&SourceOffset([&good[..], &[0]].concat().into())).is_err());
     }

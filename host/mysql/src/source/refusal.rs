@@ -1,8 +1,11 @@
 //! Errors of connections in the engine's terms: what to do now, of which class, and what a person can do.
 
+use cdchost_config::Watermark;
 use cdchost_connector::{ConnectorError, StopClass};
+use cdchost_mysql_position::{Reached, ServerUuid};
 use cdchost_mysql_wire::{Remedy, WireError};
 
+use super::offset::Offset;
 use crate::session::SessionError;
 
 /// The server's answer to a dump that it cannot give.
@@ -23,6 +26,15 @@ pub(super) enum LogLoss {
 pub(super) fn session_error(host: &str, error: SessionError) -> ConnectorError {
     let SessionError::Wire(error) = error else {
         let message = format!("{host}: {error}");
+        let changing = |message| {
+            ConnectorError::restart(StopClass::Schema, "mysql-table-changing", message)
+                .with_instruction("nothing, if the pipeline goes on by itself; else start it when no table is changed")
+        };
+        match error {
+            SessionError::Changing(table) => return changing(message).with_table(table),
+            SessionError::NeverStill => return changing(message),
+            SessionError::Wire(_) | SessionError::Answer(_) => {}
+        }
         return ConnectorError::stop(StopClass::Source, "mysql-answer", message)
             .with_instruction("see that the server is a MySQL server of version 8.0 or later");
     };
@@ -58,7 +70,11 @@ pub(super) fn log_loss(error: &WireError, id_is_configured: bool) -> LogLoss {
                  (replica_max_allowed_packet) is as large",
             ));
         }
-        if text.contains("purged") {
+        if text.contains("position > file size") || text.contains("not in the master's binlog") {
+            let message = format!("the server's log does not have what was handed on: {text}");
+            return LogLoss::Final(lost_transactions(message));
+        }
+        if text.contains("purged") || text.contains("Could not find first log file") {
             return LogLoss::Final(purged(text));
         }
         if text.contains("same server_uuid/server_id") || text.contains("same server_id") {
@@ -93,6 +109,14 @@ pub(super) fn log_loss(error: &WireError, id_is_configured: bool) -> LogLoss {
     }
 }
 
+/// The server does not have what it had.
+pub(super) fn lost_transactions(what: String) -> ConnectorError {
+    ConnectorError::stop(StopClass::SourceGap, "mysql-lost-transactions", what).with_instruction(
+        "if the server is a replica that is behind, let it catch up and start the pipeline again; if it lost \
+         transactions, start the pipeline anew with an empty checkpoint store and an empty target",
+    )
+}
+
 /// The log no longer has what comes next.
 pub(super) fn purged(what: &str) -> ConnectorError {
     ConnectorError::stop(
@@ -104,6 +128,37 @@ pub(super) fn purged(what: &str) -> ConnectorError {
         "changes are lost to this pipeline: start it anew with an empty checkpoint store and an empty target, and \
              keep the log longer (binlog_expire_logs_seconds)",
     )
+}
+
+/// An offset of one kind cannot be gone on from by the other.
+pub(super) fn check_kind(offset: &Offset, watermark: Watermark) -> Result<(), ConnectorError> {
+    let (kept, instruction) = match (&offset.executed, watermark) {
+        (Reached::Gtids(_) | Reached::Domains(_), Watermark::Gtid)
+        | (Reached::Place(_), Watermark::Lock | Watermark::Lag(_)) => return Ok(()),
+        (Reached::Gtids(_) | Reached::Domains(_), _) => ("a set of GTIDs", "write watermark = \"gtid\" in [source]"),
+        (Reached::Place(_), _) => ("a place in a log without GTIDs", "write watermark = \"lock\" in [source]"),
+    };
+    let message = format!("the checkpoint holds {kept}, which does not fit `watermark` in [source]");
+    let instruction = format!("{instruction}, or start the pipeline anew with an empty checkpoint store");
+    Err(ConnectorError::stop(StopClass::Config, "mysql-offset-kind", message).with_instruction(instruction))
+}
+
+/// MySQL's log cannot go on where MariaDB's ended, nor the other way round.
+pub(super) fn other_kind(host: &str, is_of_mariadb: bool) -> ConnectorError {
+    let (kept, found) = if is_of_mariadb { ("MariaDB", "MySQL") } else { ("MySQL", "MariaDB") };
+    let message = format!("{host} is a server of {found}, and the pipeline has read one of {kept}");
+    ConnectorError::stop(StopClass::SourceGap, "mysql-other-server", message)
+        .with_instruction("name the same server in [source], or start the pipeline anew with an empty checkpoint store")
+}
+
+/// The log has come to a place that another server's does not have.
+pub(super) fn other_server(host: &str, kept: ServerUuid, found: ServerUuid) -> ConnectorError {
+    let message = format!(
+        "{host} is the server {found}, and the pipeline stands at a place in the log of {kept}: without GTIDs the two \
+         have nothing in common"
+    );
+    ConnectorError::stop(StopClass::SourceGap, "mysql-other-server", message)
+        .with_instruction("name the same server in [source], or start the pipeline anew with an empty checkpoint store")
 }
 
 /// An error and its causes on one line.

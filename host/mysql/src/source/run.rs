@@ -18,9 +18,9 @@ use tokio::sync::{mpsc, watch};
 use super::connect::{HEARTBEAT_IN_SNAPSHOT, Identity, LogConnection, LogRequest, NoLog, connect_log};
 use super::offset::Offset;
 use super::tables::Tables;
-use crate::binlog::{BinlogPosition, LogStart, Transactions};
-use crate::gtid::{GtidSet, ServerUuid};
+use crate::binlog::{LogStart, Transactions};
 use crate::snapshot::Fault;
+use cdchost_mysql_position::{BinlogPosition, Reached, ServerUuid};
 use windows::WindowWork;
 
 /// Progress is shown so often.
@@ -39,8 +39,10 @@ pub(super) struct RunSetup {
     pub(super) host: usize,
     pub(super) patterns: TablePatterns,
     pub(super) lower_case_names: bool,
+    /// The server that was looked at.
+    pub(super) server: ServerUuid,
     /// Transactions that the tables were looked at after.
-    pub(super) known: GtidSet,
+    pub(super) known: Reached,
     pub(super) restored: Option<Offset>,
     /// XA transactions that are prepared and changed no captured table.
     pub(super) prepared: Vec<String>,
@@ -90,6 +92,8 @@ impl From<ConnectorError> for Halt {
 enum Followed {
     /// The run's end is reached.
     Ended,
+    /// All is read and the server is quiet: it need not give a sign of life so often, which is agreed on anew.
+    Calmed,
     /// The connection was lost.
     Lost { reason: String, id_taken: bool },
 }
@@ -121,17 +125,32 @@ struct Runner {
 
 impl Runner {
     fn new(setup: RunSetup, context: SourceContext) -> Self {
-        let RunSetup { config, end, host, patterns, lower_case_names, known, restored, prepared, tables, fault } =
-            setup;
+        let RunSetup {
+            config,
+            end,
+            host,
+            patterns,
+            lower_case_names,
+            server,
+            known,
+            restored,
+            prepared,
+            tables,
+            fault,
+        } = setup;
         let fresh = || Offset {
+            position: match &known {
+                Reached::Gtids(_) | Reached::Domains(_) => BinlogPosition::default(),
+                Reached::Place(place) => place.clone(),
+            },
             executed: known.clone(),
-            position: BinlogPosition::default(),
-            server: ServerUuid::default(),
+            server,
             event_time: 0,
             seq: (context.clock.now_micros() / 1000).max(0).saturating_mul(SEQ_PER_MILLISECOND),
         };
         let offset = restored.unwrap_or_else(fresh);
         let start = LogStart {
+            server: offset.server,
             executed: offset.executed,
             known,
             seq: offset.seq,
@@ -167,20 +186,20 @@ impl Runner {
 
     async fn run(&mut self, events: &mut dyn EventSender) -> Result<(), Halt> {
         self.announce(events).await?;
-        let mut is_first = true;
+        let mut was_lost = false;
         loop {
             let mut connection = self.connect(events).await?;
-            if !is_first {
-                self.reconnects += 1;
-            }
-            is_first = false;
+            self.reconnects += u64::from(was_lost);
+            was_lost = false;
             self.begin(&connection);
             let followed = self.follow(&mut connection, events).await?;
             self.log.reconnected()?;
             match followed {
                 Followed::Ended => break,
+                Followed::Calmed => {}
                 Followed::Lost { reason, id_taken } => {
                     tracing::warn!(host = self.config.hosts[self.host], reason, "log connection lost");
+                    was_lost = true;
                     self.last_disconnect = Some(reason);
                     self.caught_up = false;
                     if id_taken {
@@ -192,7 +211,7 @@ impl Runner {
             }
         }
         self.flush(events).await?;
-        events.send(SourceEvent::EndOfInput).await?;
+        self.send(SourceEvent::EndOfInput, events).await?;
         self.phase = SourcePhase::Ended;
         self.show();
         loop {
@@ -212,7 +231,7 @@ impl Runner {
                 change: SchemaChange::CreateTable,
                 after: Some(schema),
             };
-            events.send(SourceEvent::Table(event)).await?;
+            self.send(SourceEvent::Table(event), events).await?;
         }
         Ok(())
     }
@@ -311,8 +330,7 @@ impl Runner {
             state: self.tables.state(&self.log, has_passed_known).encode(),
             change_seq: ChangeSeq(self.log.seq()),
         };
-        events.send(SourceEvent::Barrier(barrier)).await?;
-        Ok(())
+        self.send(SourceEvent::Barrier(barrier), events).await
     }
 
     /// Hands on all that is gathered. Between transactions only.
@@ -324,9 +342,22 @@ impl Runner {
     /// Hands on the batches that are ready.
     async fn hand_on(&mut self, events: &mut dyn EventSender) -> Result<(), Halt> {
         for batch in std::mem::take(self.log.tables.ready()) {
-            events.send(SourceEvent::Batch(batch)).await?;
+            self.send(SourceEvent::Batch(batch), events).await?;
         }
         Ok(())
+    }
+
+    /// Hands an event on. While the engine takes nothing, progress is shown still.
+    async fn send(&mut self, event: SourceEvent, events: &mut dyn EventSender) -> Result<(), Halt> {
+        let clock = Arc::clone(&self.clock);
+        let mut sending = events.send(event);
+        loop {
+            tokio::select! {
+                biased;
+                sent = &mut sending => return Ok(sent?),
+                () = clock.sleep(PROGRESS_PERIOD) => self.show(),
+            }
+        }
     }
 
     /// Shows progress if it is time to.

@@ -10,6 +10,7 @@ use cdchost_mysql_row::{KeyValue, TableLayout};
 
 use super::offset::{State, TableState};
 use crate::binlog::{LogTables, Transactions};
+use crate::digest::digest;
 use crate::discover::Discovery;
 use crate::snapshot::{ReaderJob, Walk};
 
@@ -215,16 +216,7 @@ pub(super) fn tables_digest(schemas: &[Arc<TableSchema>]) -> [u8; 32] {
         })
         .collect();
     names.sort();
-    let mut digest = [0; 32];
-    for (lane, out) in digest.chunks_exact_mut(8).enumerate() {
-        // FNV-1a, each lane from a start of its own.
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ (lane as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        for &byte in names.iter().flatten() {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        out.copy_from_slice(&hash.to_le_bytes());
-    }
-    digest
+    digest(&names.concat())
 }
 
 #[cfg(test)]

@@ -117,3 +117,26 @@ async fn a_replicas_uuid_is_no_way_into_sql() {
     let request = DumpRequest { uuid, ..request(DumpStart::Gtid(Vec::new())) };
     assert!(matches!(connection.dump(&request).await.unwrap_err(), WireError::Misuse(_)));
 }
+
+#[tokio::test]
+async fn mariadb_is_asked_by_domains() {
+    let start = DumpStart::Domains("0-1-5,1-7-9".to_owned());
+    let (connection, mut server) = logged_in(&options()).await;
+    let serve = async {
+        let settings = String::from_utf8(server.receive().await).unwrap();
+        assert!(
+            settings.ends_with("@mariadb_slave_capability = 4, @slave_connect_state = '0-1-5,1-7-9'"),
+            "{settings}"
+        );
+        server.send(OK).await;
+        server.receive().await;
+        server.send(OK).await;
+        assert_eq!(server.receive().await, b"\x12\x04\0\0\0\0\0\x2A\0\0\0");
+    };
+    let request = request(start);
+    let (stream, ()) = tokio::join!(connection.dump(&request), serve);
+    stream.unwrap();
+    let (connection, _server) = logged_in(&options()).await;
+    let hostile = DumpRequest { start: DumpStart::Domains("1'".to_owned()), ..request };
+    assert!(matches!(connection.dump(&hostile).await, Err(WireError::Misuse(_))));
+}

@@ -47,10 +47,39 @@ impl Transactions {
     }
 }
 
-/// A statement's text. Where it is no UTF-8 each byte is taken for a character, so that ASCII keeps its meaning.
-pub(super) fn decode(text: &[u8]) -> String {
+/// Collations of the character set latin1.
+const LATIN1: [u16; 8] = [5, 8, 15, 31, 47, 48, 49, 94];
+/// What the server takes bytes 0x80 to 0x9f of latin1 for: those of Windows' code page 1252.
+const WINDOWS: [char; 32] = [
+    '\u{20ac}', '\u{81}', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}', '\u{2c6}', '\u{2030}',
+    '\u{160}', '\u{2039}', '\u{152}', '\u{8d}', '\u{17d}', '\u{8f}', '\u{90}', '\u{2018}', '\u{2019}', '\u{201c}',
+    '\u{201d}', '\u{2022}', '\u{2013}', '\u{2014}', '\u{2dc}', '\u{2122}', '\u{161}', '\u{203a}', '\u{153}', '\u{9d}',
+    '\u{17e}', '\u{178}',
+];
+
+/// A statement's text out of the bytes of its session's character set. Where that is neither latin1 nor UTF-8 each byte
+/// is taken for a character, so that ASCII keeps its meaning.
+pub(super) fn decode(text: &[u8], collation: Option<u16>) -> String {
+    let is_latin1 = collation.is_some_and(|collation| LATIN1.contains(&collation));
     match std::str::from_utf8(text) {
-        Ok(text) => text.to_owned(),
-        Err(_) => text.iter().map(|&byte| char::from(byte)).collect(),
+        Ok(text) if !is_latin1 || text.is_ascii() => text.to_owned(),
+        _ => text.iter().map(|&byte| of_latin1(byte)).collect(),
+    }
+}
+
+fn of_latin1(byte: u8) -> char {
+    WINDOWS.get(usize::from(byte).wrapping_sub(0x80)).copied().unwrap_or(char::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_read_in_their_sessions_character_set() {
+        assert_eq!(decode("t\u{e4}".as_bytes(), Some(45)), "t\u{e4}");
+        assert_eq!(decode("t\u{e4}".as_bytes(), Some(8)), "t\u{c3}\u{a4}", "valid UTF-8 by chance");
+        assert_eq!(decode(b"t\xe4\x80\x9f", Some(8)), "t\u{e4}\u{20ac}\u{178}");
+        assert_eq!(decode(b"DROP TABLE `t\xe4`", None), "DROP TABLE `t\u{e4}`");
     }
 }

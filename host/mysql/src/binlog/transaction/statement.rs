@@ -31,9 +31,10 @@ impl Transactions {
             return Err(self.malformed("a statement outside of any transaction"));
         };
         let (has_begun, is_known) = (current.has_begun, current.is_known);
-        let text = decode(query.text);
+        let status = query.status().unwrap_or_default();
+        let text = decode(query.text, status.client_collation);
         let database = String::from_utf8_lossy(query.database);
-        let mode = query.status().unwrap_or_default().sql_mode.unwrap_or(0);
+        let mode = status.sql_mode.unwrap_or(0);
         let quoting = Quoting {
             ansi: mode & SQL_MODE_ANSI_QUOTES != 0,
             plain_backslash: mode & SQL_MODE_NO_BACKSLASH_ESCAPES != 0,
@@ -109,7 +110,7 @@ impl Transactions {
     fn is_known_change(&self, database: &str, table: &str) -> bool {
         let place = self.find(database, table);
         let is_new = place.is_some_and(|place| self.tables.is_new(place));
-        is_new && self.current.as_ref().is_some_and(|current| self.start.known.has(current.uuid, current.number))
+        is_new && self.current.as_ref().is_some_and(|current| self.start.known.has(&current.name))
     }
 
     /// Whether all transactions were handed on that the tables were looked at after.
@@ -155,7 +156,7 @@ impl Transactions {
     /// tables are looked for again.
     fn new_table(&mut self, statement: &Statement<'_>, database: &str, table: &str) -> Result<(), ConnectorError> {
         let Some(current) = &self.current else { return Ok(()) };
-        if self.start.known.has(current.uuid, current.number) {
+        if self.start.known.has(&current.name) {
             self.ignore("table-gone-since", statement);
             return Ok(());
         }

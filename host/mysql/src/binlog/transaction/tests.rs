@@ -2,6 +2,7 @@
 
 use cdchost_connector::Verdict;
 use cdchost_model::{ChangeBatch, Field, LogicalType, Op, SchemaVersion, TableId, TableSchema};
+use cdchost_mysql_position::GtidSet;
 use cdchost_mysql_row::{PRIMARY, TableLayout};
 use cdchost_mysql_wire::binlog::EventKind;
 
@@ -42,12 +43,17 @@ struct Stream {
 
 impl Stream {
     fn new(buffer_max: u64) -> Self {
+        Self::from(Reached::Gtids(GtidSet::default()), buffer_max)
+    }
+
+    fn from(reached: Reached, buffer_max: u64) -> Self {
         let mut tables = LogTables::default();
         tables.add(layout("a"), true, false);
         tables.add(layout("b"), false, true);
         let start = LogStart {
-            executed: GtidSet::default(),
-            known: GtidSet::default(),
+            server: UUID,
+            executed: reached,
+            known: Reached::Gtids(GtidSet::default()),
             seq: FIRST,
             patterns: TablePatterns::parse(&["shop.*"]).unwrap(),
             lower_case_names: false,
@@ -91,6 +97,10 @@ impl Stream {
     fn begin(&mut self, number: u64) {
         self.gtid(number);
         self.query("BEGIN").unwrap();
+        self.map();
+    }
+
+    fn map(&mut self) {
         for (id, table) in [(7u8, "a"), (8, "b"), (9, "other")] {
             let mut map = vec![id, 0, 0, 0, 0, 0, 1, 0, 4];
             map.extend_from_slice(b"shop\0");
@@ -154,7 +164,7 @@ fn a_transaction_is_handed_on_at_its_end() {
     stream.rows(EventKind::UpdateRows, 7, &[(1, "x"), (3, "z")]);
     stream.rows(EventKind::DeleteRows, 7, &[(2, "y")]);
     assert!(!stream.log.is_between() && stream.handed_on().is_empty());
-    assert!(stream.log.executed().is_empty());
+    assert_eq!(*stream.log.executed(), Reached::Gtids(GtidSet::default()));
     stream.commit();
     let batches = stream.flushed();
     assert_eq!(batches.len(), 1);
@@ -167,7 +177,7 @@ fn a_transaction_is_handed_on_at_its_end() {
     let run = &batch.meta().transactions[0];
     assert_eq!(run.id.as_ref().unwrap().to_string(), format!("{UUID}:5"));
     assert_eq!((run.rows, run.commit_time), (5, 1_700_000_000_000_000));
-    assert!(stream.log.executed().has(UUID, 5));
+    assert!(stream.log.executed().has(&TransactionName::Gtid(UUID, 5)));
     assert_eq!(stream.log.seq(), 1008);
 }
 
@@ -289,11 +299,11 @@ fn statements_are_judged() {
     stream.gtid(1);
     let error = stream.query("CREATE TABLE fresh (id INT)").unwrap_err();
     assert_eq!(error.verdict, Verdict::Reopen);
-    stream.log.start.known.add(UUID, 1);
+    stream.log.start.known.add(&TransactionName::Gtid(UUID, 1), &BinlogPosition::default());
     assert_eq!(stream.query("CREATE TABLE fresh (id INT)").unwrap(), Seen::TransactionEnd);
     assert_eq!(stream.log.ignored().get("table-gone-since"), Some(&1));
     // `b` was looked at when the run began, `a` was not.
-    stream.log.start.known.add(UUID, 2);
+    stream.log.start.known.add(&TransactionName::Gtid(UUID, 2), &BinlogPosition::default());
     stream.gtid(2);
     assert_eq!(stream.query("ALTER TABLE b ADD c INT").unwrap(), Seen::TransactionEnd);
     assert!(stream.log.has_passed_known());
@@ -335,4 +345,38 @@ fn a_prepared_transaction_may_change_no_captured_table_whether_it_is_read_yet_or
             Ok(seen) => assert_eq!((is_refused, seen), (false, Seen::TransactionEnd)),
         }
     }
+}
+
+#[test]
+fn without_gtids_transactions_are_known_by_their_place() {
+    let at = |offset| BinlogPosition::new("binlog.000001", offset);
+    let mut stream = Stream::from(Reached::Place(at(4)), 1 << 20);
+    let anonymous = [&[1][..], &[0; 24]].concat();
+    stream.take(EventKind::AnonymousGtid, &anonymous).unwrap();
+    stream.map();
+    stream.rows(EventKind::WriteRows, 7, &[(1, "x")]);
+    stream.take(EventKind::Xid, &[0; 8]).unwrap();
+    let first_end = u64::from(stream.end);
+    assert_eq!(*stream.log.executed(), Reached::Place(at(first_end)));
+    // A part of the next one comes, and is taken back: it begins where the first one ended.
+    stream.take(EventKind::AnonymousGtid, &anonymous).unwrap();
+    stream.map();
+    stream.rows(EventKind::WriteRows, 7, &[(2, "y")]);
+    assert_eq!(*stream.log.executed(), Reached::Place(at(first_end)));
+    stream.log.reconnected().unwrap();
+    assert_eq!((stream.log.position(), stream.log.executed()), (&at(first_end), &Reached::Place(at(first_end))));
+    stream.log.tables.flush().unwrap();
+    let batches = std::mem::take(stream.log.tables.ready());
+    let ids: Vec<String> = batches
+        .iter()
+        .flat_map(|batch| &batch.meta().transactions)
+        .filter_map(|run| run.id.as_ref().map(ToString::to_string))
+        .collect();
+    assert_eq!(ids, [format!("{UUID}:binlog.000001:4")]);
+    // GTIDs that begin are another kind of place.
+    let error = stream.take(EventKind::Gtid, &[&[1][..], &UUID.0, &7u64.to_le_bytes()].concat()).unwrap_err();
+    assert_eq!((error.verdict, error.code.as_str()), (Verdict::Stop, "mysql-gtid-transaction"));
+    let mut named = Stream::new(1 << 20);
+    let error = named.take(EventKind::AnonymousGtid, &anonymous).unwrap_err();
+    assert_eq!((error.verdict, error.code.as_str()), (Verdict::Stop, "mysql-anonymous-transaction"));
 }

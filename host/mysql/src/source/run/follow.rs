@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cdchost_connector::{EventSender, SourceCommand, SourceEnd, SourceEvent, SourcePhase};
+use cdchost_mysql_position::{BinlogPosition, ServerUuid};
 use cdchost_mysql_wire::WireError;
 use futures_util::FutureExt;
 use tokio::sync::mpsc::error::TryRecvError;
@@ -11,8 +12,7 @@ use super::super::connect::LogConnection;
 use super::super::refusal::{LogLoss, chain, log_loss, session_error};
 use super::windows::read_batch;
 use super::{Followed, Halt, PROGRESS_PERIOD, Runner};
-use crate::binlog::{BinlogPosition, Seen};
-use crate::gtid::ServerUuid;
+use crate::binlog::Seen;
 use crate::session::{self, SessionError};
 use crate::snapshot::Request;
 
@@ -109,6 +109,9 @@ impl Runner {
         if self.log.is_between() {
             self.flush(events).await?;
             self.caught_up = *self.log.position() >= connection.end;
+            if self.caught_up && self.phase == SourcePhase::Streaming && connection.heartbeat < self.config.heartbeat {
+                return Ok(Some(Followed::Calmed));
+            }
         }
         let began = self.clock.elapsed();
         let deadline = (connection.heartbeat.max(self.config.heartbeat)) * HEARTBEATS_MISSED_MAX;
@@ -215,7 +218,7 @@ impl Runner {
             let (is_last, next) = (passed.chunk.is_last, passed.chunk.next.clone());
             if let Some(batch) = read_batch(&self.tables.get_mut(place).layout, passed, self.log.seq())? {
                 self.tables.get_mut(place).rows_read += batch.rows() as u64;
-                events.send(SourceEvent::Batch(batch)).await?;
+                self.send(SourceEvent::Batch(batch), events).await?;
             }
             self.tables.get_mut(place).merged(next, is_last);
             let table = self.tables.get_mut(place);

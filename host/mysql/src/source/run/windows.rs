@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_select::filter::filter_record_batch;
-use cdchost_config::{ChunkConfig, MysqlConfig};
+use cdchost_config::{ChunkConfig, MysqlConfig, Watermark};
 use cdchost_connector::{Clock, ConnectorError, StopClass};
 use cdchost_model::{ChangeBatch, Op, RowMeta, TransactionRun};
+use cdchost_mysql_position::{Reached, ServerUuid};
 use cdchost_mysql_row::TableLayout;
 use cdchost_mysql_wire::ConnectOptions;
 use tokio::sync::mpsc;
@@ -16,8 +17,7 @@ use tokio::task::JoinSet;
 use super::super::connect::LogConnection;
 use super::super::tables::Tables;
 use crate::binlog::Transactions;
-use crate::gtid::ServerUuid;
-use crate::snapshot::{ArmRequest, Armed, Chunk, Fault, PassedChunk, ReaderSetup, Request, Shares, run_reader};
+use crate::snapshot::{ArmRequest, Armed, Chunk, Fault, PassedChunk, ReaderSetup, Request, Shares, Sight, run_reader};
 
 /// Windows that are open at once for each reader: one whose chunk waits for the stream, one whose chunk is being read.
 const OPEN_PER_READER: usize = 2;
@@ -34,6 +34,7 @@ const ROWS_MIN: u32 = 64;
 #[derive(Debug)]
 pub(super) struct WindowWork {
     chunk: ChunkConfig,
+    watermark: Watermark,
     readers: usize,
     reconnect_timeout: Duration,
     options: Option<Arc<ConnectOptions>>,
@@ -49,6 +50,7 @@ impl WindowWork {
     pub(super) fn new(config: &MysqlConfig) -> Self {
         Self {
             chunk: config.chunk.clone(),
+            watermark: config.watermark,
             readers: config.readers as usize,
             reconnect_timeout: config.reconnect_timeout,
             options: None,
@@ -146,13 +148,21 @@ impl WindowWork {
         while let Some(request) = self.next_wanted(log) {
             tables.get_mut(request.table).begin();
             log.tables.set_emits(request.table);
-            let waits = log.windows.fault != Fault::NoWait;
+            let sight = match self.watermark {
+                _ if log.windows.fault == Fault::NoWait => Sight::Naive,
+                Watermark::Gtid => match log.executed() {
+                    Reached::Domains(_) => Sight::View(log.position().clone()),
+                    executed => Sight::Gtids(executed.to_string()),
+                },
+                Watermark::Lock => Sight::Locks,
+                Watermark::Lag(lag) => Sight::Lag(lag),
+            };
             // Nobody takes the answer only if the readers were ended, and then all their windows are closed.
             let _ = request.reply.send(Armed {
                 number: log.windows.arm(request.table, request.reader),
                 server,
                 options: Arc::clone(&options),
-                executed: if waits { log.executed().to_string() } else { String::new() },
+                sight,
             });
         }
     }

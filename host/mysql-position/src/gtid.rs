@@ -5,7 +5,7 @@ use std::fmt;
 
 /// A server's uuid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct ServerUuid(pub(crate) [u8; 16]);
+pub struct ServerUuid(pub [u8; 16]);
 
 /// Numbers from `start` up to but not including `end`; never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,13 +16,13 @@ struct Interval {
 
 /// A set of transactions. Per uuid the intervals are sorted, apart from each other, and never touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct GtidSet {
+pub struct GtidSet {
     servers: BTreeMap<ServerUuid, Vec<Interval>>,
 }
 
 /// Why a text or bytes are no set of transactions.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub(crate) enum GtidError {
+pub enum GtidError {
     /// A uuid that is none.
     #[error("{0:?} is no server uuid")]
     Uuid(String),
@@ -39,7 +39,7 @@ pub(crate) enum GtidError {
 
 /// How two sets relate. Two sets may each hold something that the other lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SetOrder {
+pub enum SetOrder {
     /// The same transactions.
     Equal,
     /// The first holds all of the second and more.
@@ -55,7 +55,7 @@ const NUMBER_MAX: u64 = i64::MAX as u64;
 
 impl ServerUuid {
     /// Parses `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`; the server also takes it without dashes.
-    pub(crate) fn parse(text: &str) -> Result<Self, GtidError> {
+    pub fn parse(text: &str) -> Result<Self, GtidError> {
         let bad = || GtidError::Uuid(text.into());
         let mut uuid = [0; 16];
         let mut digits = text.bytes().filter(|&byte| byte != b'-');
@@ -82,7 +82,7 @@ impl fmt::Display for ServerUuid {
 
 impl GtidSet {
     /// Parses the server's text: `uuid:1-5:7,uuid:1`, blanks and line ends anywhere between.
-    pub(crate) fn parse(text: &str) -> Result<Self, GtidError> {
+    pub fn parse(text: &str) -> Result<Self, GtidError> {
         let mut set = Self::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let mut pieces = part.split(':').map(str::trim);
@@ -98,7 +98,7 @@ impl GtidSet {
     }
 
     /// Adds one transaction.
-    pub(crate) fn add(&mut self, uuid: ServerUuid, number: u64) {
+    pub fn add(&mut self, uuid: ServerUuid, number: u64) {
         if let Some(last) = self.servers.get_mut(&uuid).and_then(|intervals| intervals.last_mut())
             && last.end == number
         {
@@ -109,7 +109,7 @@ impl GtidSet {
     }
 
     /// Whether it holds one transaction.
-    pub(crate) fn has(&self, uuid: ServerUuid, number: u64) -> bool {
+    pub fn has(&self, uuid: ServerUuid, number: u64) -> bool {
         self.servers.get(&uuid).is_some_and(|intervals| {
             let after = intervals.partition_point(|interval| interval.start <= number);
             after > 0 && intervals[after - 1].end > number
@@ -117,7 +117,7 @@ impl GtidSet {
     }
 
     /// Whether it holds every transaction of the other.
-    pub(crate) fn contains(&self, other: &Self) -> bool {
+    pub fn contains(&self, other: &Self) -> bool {
         other.servers.iter().all(|(uuid, theirs)| {
             let ours = self.servers.get(uuid).map_or(&[][..], Vec::as_slice);
             theirs.iter().all(|interval| {
@@ -127,18 +127,8 @@ impl GtidSet {
         })
     }
 
-    /// How the two relate.
-    pub(crate) fn compare(&self, other: &Self) -> SetOrder {
-        match (self.contains(other), other.contains(self)) {
-            (true, true) => SetOrder::Equal,
-            (true, false) => SetOrder::Contains,
-            (false, true) => SetOrder::ContainedIn,
-            (false, false) => SetOrder::Incomparable,
-        }
-    }
-
     /// What it holds and the other does not.
-    pub(crate) fn subtract(&self, other: &Self) -> Self {
+    pub fn subtract(&self, other: &Self) -> Self {
         let mut set = Self::default();
         for (&uuid, intervals) in &self.servers {
             let theirs = other.servers.get(&uuid).map_or(&[][..], Vec::as_slice);
@@ -159,17 +149,17 @@ impl GtidSet {
     }
 
     /// All intervals, ends exclusive, by server.
-    pub(crate) fn servers(&self) -> impl Iterator<Item = (ServerUuid, Vec<(u64, u64)>)> + '_ {
+    pub fn servers(&self) -> impl Iterator<Item = (ServerUuid, Vec<(u64, u64)>)> + '_ {
         self.servers.iter().map(|(&uuid, intervals)| (uuid, intervals.iter().map(|own| (own.start, own.end)).collect()))
     }
 
     /// Whether it holds nothing.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.servers.is_empty()
     }
 
     /// As bytes, in the form that the server too has for sets: all numbers little-endian, ends exclusive.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&(self.servers.len() as u64).to_le_bytes());
         for (uuid, intervals) in &self.servers {
             out.extend_from_slice(&uuid.0);
@@ -182,7 +172,7 @@ impl GtidSet {
     }
 
     /// Reads what [`GtidSet::encode`] wrote. Nothing is allocated for more than the bytes can hold.
-    pub(crate) fn decode(mut bytes: &[u8]) -> Result<Self, GtidError> {
+    pub fn decode(mut bytes: &[u8]) -> Result<Self, GtidError> {
         let mut set = Self::default();
         let servers = take_number(&mut bytes)?;
         for _ in 0..servers {

@@ -8,24 +8,24 @@ use cdchost_model::SourcePosition;
 
 /// File and byte. Two are comparable only if they are of one server (one uuid).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BinlogPosition {
+pub struct BinlogPosition {
     /// Name of the file.
-    pub(crate) file: Arc<str>,
+    pub file: Arc<str>,
     /// Byte in it.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// The number that ends the file's name.
     number: u64,
 }
 
 impl BinlogPosition {
     /// A place; the file's name ends in a number that grows from file to file.
-    pub(crate) fn new(file: &str, offset: u64) -> Self {
+    pub fn new(file: &str, offset: u64) -> Self {
         let digits = file.rsplit('.').next().unwrap_or_default();
         Self { file: file.into(), offset, number: digits.parse().unwrap_or(0) }
     }
 
     /// Moves on to the end of an event, of which the log has only the lower 32 bits.
-    pub(crate) fn advance(&mut self, end: u32) {
+    pub fn advance(&mut self, end: u32) {
         let base = self.offset & !u64::from(u32::MAX);
         let near = base | u64::from(end);
         if near >= self.offset {
