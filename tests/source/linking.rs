@@ -78,6 +78,24 @@ async fn cuts_and_flipped_bits_lose_and_repeat_nothing() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_never_comes_through_ends_the_run_in_words() -> Result<()> {
+    let name = "link_short";
+    database(name, &["CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT)"]).await?;
+    let proxy = Proxy::to(server().address()).await?;
+    let config =
+        MysqlConfig { reconnect_timeout: Duration::from_secs(2), ..config_of(&proxy.address(), name) };
+    let mut running = start(&config, SourceEnd::Never, None).await?;
+    running.until_done(name).await?;
+    // Enough to log in and be sent the log, not enough for the row.
+    proxy.bring(Some(100_000));
+    proxy.hold();
+    server().run(&[format!("INSERT INTO {name}.t VALUES (1, REPEAT('v', 1000000))").as_str()]).await?;
+    let error = running.until_its_error().await?;
+    assert_eq!((error.code.as_str(), error.verdict), ("mysql-log-stands", Verdict::Stop), "{error:?}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn heartbeats_slow_down_when_all_is_read() -> Result<()> {
     let name = "link_calm";
     // A server of its own, since all of its dumps are looked at.

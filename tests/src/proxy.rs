@@ -1,4 +1,4 @@
-//! A TCP link that can be broken: held open and dead, cut after some bytes, one bit flipped.
+//! A TCP link that can be broken: held open and dead, cut after some bytes, one bit flipped, too short.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -32,6 +32,8 @@ struct Faults {
     flip: AtomicI64,
     /// A cut or a flip was done.
     struck: AtomicBool,
+    /// Bytes that a new connection brings before it is reset; all of them if negative.
+    brings: AtomicI64,
 }
 
 impl Proxy {
@@ -45,6 +47,7 @@ impl Proxy {
             cut: AtomicI64::new(-1),
             flip: AtomicI64::new(-1),
             struck: AtomicBool::new(false),
+            brings: AtomicI64::new(-1),
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(serve(listener, address, Arc::clone(&faults)));
@@ -69,6 +72,11 @@ impl Proxy {
     /// A bit of the byte after so many more from the server is flipped.
     pub fn flip_after(&self, bytes: u32) {
         self.arm(&self.faults.flip, bytes);
+    }
+
+    /// Each new connection is reset after so many bytes from the server; all of them work for none.
+    pub fn bring(&self, bytes: Option<u32>) {
+        self.faults.brings.store(bytes.map_or(-1, i64::from), Ordering::SeqCst);
     }
 
     /// Whether the cut or the flip was done.
@@ -98,7 +106,8 @@ async fn serve(listener: TcpListener, address: String, faults: Arc<Faults>) {
 /// Moves bytes one way until an end or a fault; then both ends are closed by being dropped.
 async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, number: u64, faults: Arc<Faults>, is_down: bool) {
     let mut piece = vec![0; PIECE];
-    while let Ok(length @ 1..) = from.read(&mut piece).await {
+    let mut left = usize::try_from(faults.brings.load(Ordering::SeqCst)).ok().filter(|_| is_down);
+    while let Ok(length @ 1..) = from.read(&mut piece[..left.unwrap_or(PIECE).min(PIECE)]).await {
         if faults.held.load(Ordering::SeqCst) >= number {
             continue;
         }
@@ -113,7 +122,8 @@ async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, number: u64, faul
                 break;
             }
         }
-        if to.write_all(bytes).await.is_err() {
+        left = left.map(|left| left - length);
+        if to.write_all(bytes).await.is_err() || left == Some(0) {
             break;
         }
     }
@@ -157,6 +167,14 @@ mod tests {
         let mut rest = Vec::new();
         client.read_to_end(&mut rest).await.unwrap();
         assert_eq!(rest, [5]);
+        proxy.bring(Some(2));
+        let mut short = TcpStream::connect(proxy.address()).await.unwrap();
+        let (mut peer, _) = server.accept().await.unwrap();
+        peer.write_all(&[1, 2, 3]).await.unwrap();
+        rest.clear();
+        short.read_to_end(&mut rest).await.unwrap();
+        assert_eq!(rest, [1, 2]);
+        proxy.bring(None);
         let mut held = TcpStream::connect(proxy.address()).await.unwrap();
         let (mut peer, _) = server.accept().await.unwrap();
         proxy.hold();

@@ -2,7 +2,7 @@
 
 use cdchost_config::Watermark;
 use cdchost_connector::{ConnectorError, StopClass};
-use cdchost_mysql_position::{Reached, ServerUuid};
+use cdchost_mysql_position::{BinlogPosition, Reached, ServerUuid};
 use cdchost_mysql_wire::{Remedy, WireError};
 
 use super::offset::Offset;
@@ -36,7 +36,7 @@ pub(super) fn session_error(host: &str, error: SessionError) -> ConnectorError {
             SessionError::Wire(_) | SessionError::Answer(_) => {}
         }
         return ConnectorError::stop(StopClass::Source, "mysql-answer", message)
-            .with_instruction("see that the server is a MySQL server of version 8.0 or later");
+            .with_instruction("see that the server is MySQL 8, or MariaDB from 10.5 on");
     };
     let shaped = match error.remedy() {
         Remedy::Reconnect => {
@@ -51,7 +51,7 @@ pub(super) fn session_error(host: &str, error: SessionError) -> ConnectorError {
             .with_instruction("see what the server's message asks for"),
         Remedy::Stop | Remedy::Bug => {
             ConnectorError::stop(StopClass::Source, "mysql-protocol", format!("{host} cannot be understood"))
-                .with_instruction("see that the address is one of a MySQL server of version 8.0 or later")
+                .with_instruction("see that the address is one of MySQL 8, or of MariaDB from 10.5 on")
         }
     };
     shaped.with_cause(error)
@@ -107,6 +107,16 @@ pub(super) fn log_loss(error: &WireError, id_is_configured: bool) -> LogLoss {
         }
         Remedy::Bug => LogLoss::Final(ConnectorError::stop(StopClass::Bug, "mysql-connection", error.to_string())),
     }
+}
+
+/// Every connection is lost before it brings what comes next.
+pub(super) fn log_stands(host: &str, count: u32, position: &BinlogPosition, reason: &str) -> ConnectorError {
+    let message =
+        format!("{count} connections in a row to {host} brought nothing of the log behind {position}; the last: {reason}");
+    ConnectorError::stop(StopClass::Source, "mysql-log-stands", message).with_instruction(
+        "see whether mysqlbinlog can read that server's log from there on, and the link to it; then start the pipeline \
+         again. A longer reconnect-timeout in [source] gives one long transaction more time",
+    )
 }
 
 /// The server does not have what it had.

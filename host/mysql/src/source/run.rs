@@ -1,6 +1,7 @@
 //! One run: the log followed, tables read beside it, cuts made where the engine asks for them.
 
 mod follow;
+mod losses;
 mod windows;
 
 use std::sync::Arc;
@@ -13,14 +14,17 @@ use cdchost_connector::{
     SourcePhase, SourceProgress, TableEvent,
 };
 use cdchost_model::{ChangeSeq, Epoch, SchemaChange};
+use cdchost_mysql_position::{BinlogPosition, Reached, ServerUuid};
 use tokio::sync::{mpsc, watch};
 
 use super::connect::{HEARTBEAT_IN_SNAPSHOT, Identity, LogConnection, LogRequest, NoLog, connect_log};
 use super::offset::Offset;
+use super::refusal;
 use super::tables::Tables;
 use crate::binlog::{LogStart, Transactions};
 use crate::snapshot::Fault;
-use cdchost_mysql_position::{BinlogPosition, Reached, ServerUuid};
+use follow::Followed;
+use losses::Losses;
 use windows::WindowWork;
 
 /// Progress is shown so often.
@@ -87,17 +91,6 @@ impl From<ConnectorError> for Halt {
     }
 }
 
-/// What ended the following of one connection.
-#[derive(Debug)]
-enum Followed {
-    /// The run's end is reached.
-    Ended,
-    /// All is read and the server is quiet: it need not give a sign of life so often, which is agreed on anew.
-    Calmed,
-    /// The connection was lost.
-    Lost { reason: String, id_taken: bool },
-}
-
 /// The state of a run.
 struct Runner {
     config: Arc<MysqlConfig>,
@@ -120,6 +113,7 @@ struct Runner {
     phase: SourcePhase,
     caught_up: bool,
     reconnects: u64,
+    losses: Losses,
     last_disconnect: Option<String>,
 }
 
@@ -180,6 +174,7 @@ impl Runner {
             phase: SourcePhase::Starting,
             caught_up: false,
             reconnects: 0,
+            losses: Losses::default(),
             last_disconnect: None,
         }
     }
@@ -190,25 +185,21 @@ impl Runner {
         loop {
             let mut connection = self.connect(events).await?;
             self.reconnects += u64::from(was_lost);
-            was_lost = false;
             self.begin(&connection);
+            let before = self.log.position().clone();
             let followed = self.follow(&mut connection, events).await?;
             self.log.reconnected()?;
-            match followed {
-                Followed::Ended => break,
-                Followed::Calmed => {}
-                Followed::Lost { reason, id_taken } => {
-                    tracing::warn!(host = self.config.hosts[self.host], reason, "log connection lost");
-                    was_lost = true;
-                    self.last_disconnect = Some(reason);
-                    self.caught_up = false;
-                    if id_taken {
-                        self.identity = Identity::draw(&self.config);
-                    }
-                    self.show();
-                    self.pause(PAUSE_MIN, events).await?;
-                }
+            if self.caught_up || *self.log.position() != before {
+                self.losses.forget();
             }
+            was_lost = match followed {
+                Followed::Ended => break,
+                Followed::Calmed => false,
+                Followed::Lost { reason, id_taken } => {
+                    self.lose(reason, id_taken, events).await?;
+                    true
+                }
+            };
         }
         self.flush(events).await?;
         self.send(SourceEvent::EndOfInput, events).await?;
@@ -220,6 +211,22 @@ impl Runner {
                 Some(command) => self.command(command, events).await?,
             }
         }
+    }
+
+    /// A connection was lost: waits before the next, unless they are all lost without bringing anything more.
+    async fn lose(&mut self, reason: String, id_taken: bool, events: &mut dyn EventSender) -> Result<(), Halt> {
+        let host = &self.config.hosts[self.host];
+        tracing::warn!(host, reason, "log connection lost");
+        let Some(pause) = self.losses.add(self.clock.elapsed(), self.config.reconnect_timeout) else {
+            return Err(refusal::log_stands(host, self.losses.count(), self.log.position(), &reason).into());
+        };
+        self.last_disconnect = Some(reason);
+        self.caught_up = false;
+        if id_taken {
+            self.identity = Identity::draw(&self.config);
+        }
+        self.show();
+        self.pause(pause, events).await
     }
 
     /// Tells of all tables, before any of their rows.

@@ -11,13 +11,24 @@ use tokio::sync::mpsc::error::TryRecvError;
 use super::super::connect::LogConnection;
 use super::super::refusal::{LogLoss, chain, log_loss, session_error};
 use super::windows::read_batch;
-use super::{Followed, Halt, PROGRESS_PERIOD, Runner};
+use super::{Halt, PROGRESS_PERIOD, Runner};
 use crate::binlog::Seen;
 use crate::session::{self, SessionError};
 use crate::snapshot::Request;
 
 /// Heartbeats that may be missed before the link counts as broken.
 const HEARTBEATS_MISSED_MAX: u32 = 3;
+
+/// What ended the following of one connection.
+#[derive(Debug)]
+pub(super) enum Followed {
+    /// The run's end is reached.
+    Ended,
+    /// All is read and the server is quiet: it need not give a sign of life so often, which is agreed on anew.
+    Calmed,
+    /// The connection was lost.
+    Lost { reason: String, id_taken: bool },
+}
 
 /// What woke the loop.
 enum Woken {
