@@ -27,7 +27,11 @@ const HOUSE: [Room; 15] = [
         owns: &["fail", "async-trait", "arrow-array", "arrow-buffer", "arrow-schema", "arrow-select"],
     },
     Room { name: "mysql-wire", may_use: &[], owns: &["num-bigint", "ring", "rustls", "tokio-rustls", "webpki-roots"] },
-    Room { name: "mysql-row", may_use: &["model", "mysql-wire"], owns: ARROW },
+    Room {
+        name: "mysql-row",
+        may_use: &["model", "mysql-wire"],
+        owns: &["arrow-array", "arrow-buffer", "arrow-schema", "arrow-select", "flate2"],
+    },
     Room { name: "mysql-ddl", may_use: &[], owns: &[] },
     Room { name: "mysql-position", may_use: &["model"], owns: &[] },
     Room {

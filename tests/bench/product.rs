@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use cdchost_checkpoint::CheckpointStore;
 use cdchost_config::{
     ByteSize, CheckpointConfig, ChunkConfig, MysqlConfig, RestartConfig, Secret, StartupMode, TlsConfig, Watermark,
+    ZeroDate,
 };
 use cdchost_connector::{SourceEnd, SystemClock};
 use cdchost_mysql::MysqlSource;
@@ -119,6 +120,7 @@ fn source(port: u16, work: &Work, startup: StartupMode) -> MysqlConfig {
         readers: 2,
         chunk: ChunkConfig { rows: 8096, bytes: ByteSize(8 << 20) },
         watermark: Watermark::Gtid,
+        zero_date: ZeroDate::Error,
         heartbeat: Duration::from_secs(5),
         connect_timeout: Duration::from_secs(10),
         reconnect_timeout: Duration::from_secs(300),

@@ -13,13 +13,12 @@ use cdchost_connector::{
 };
 use cdchost_model::{ChangeBatch, ChangeSeq, Epoch, Op, TableId, TableSchema};
 use cdchost_mysql::{Fault, MysqlSource};
+use cdchost_tests::cell::cell;
 use cdchost_tests::server::Server;
 use cdchost_tests::wait;
 use mysql_async::prelude::Queryable;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-
-use super::folding::cell;
 
 /// How long a test waits for a fact.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);

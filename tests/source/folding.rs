@@ -1,77 +1,9 @@
-//! Values of Arrow columns in the suites' one spelling, and what a server holds in the same.
+//! What a server holds, compared with what a target in memory does.
 
 use anyhow::Result;
-use arrow_array::Array;
-use arrow_array::cast::AsArray;
-use arrow_array::types::*;
-use arrow_schema::DataType;
-use cdchost_tests::value::{Kind, spelled};
 use cdchost_tests::{origin, rows};
 
 use super::collector::Target;
-
-/// One value.
-pub(crate) fn cell(column: &dyn Array, row: usize) -> String {
-    if column.is_null(row) {
-        return "NULL".into();
-    }
-    let (kind, text) = match column.data_type() {
-        DataType::Int8 => (Kind::Number, column.as_primitive::<Int8Type>().value(row).to_string()),
-        DataType::Int16 => (Kind::Number, column.as_primitive::<Int16Type>().value(row).to_string()),
-        DataType::Int32 => (Kind::Number, column.as_primitive::<Int32Type>().value(row).to_string()),
-        DataType::Int64 => (Kind::Number, column.as_primitive::<Int64Type>().value(row).to_string()),
-        DataType::UInt8 => (Kind::Number, column.as_primitive::<UInt8Type>().value(row).to_string()),
-        DataType::UInt16 => (Kind::Number, column.as_primitive::<UInt16Type>().value(row).to_string()),
-        DataType::UInt32 => (Kind::Number, column.as_primitive::<UInt32Type>().value(row).to_string()),
-        DataType::UInt64 => (Kind::Number, column.as_primitive::<UInt64Type>().value(row).to_string()),
-        DataType::Decimal128(..) => (Kind::Number, column.as_primitive::<Decimal128Type>().value_as_string(row)),
-        DataType::Decimal256(..) => (Kind::Number, column.as_primitive::<Decimal256Type>().value_as_string(row)),
-        DataType::Float32 => {
-            (Kind::Double, format!("{:?}", f64::from(column.as_primitive::<Float32Type>().value(row))))
-        }
-        DataType::Float64 => (Kind::Double, format!("{:?}", column.as_primitive::<Float64Type>().value(row))),
-        DataType::Utf8 => (Kind::Text, column.as_string::<i32>().value(row).to_owned()),
-        DataType::Binary => {
-            let bytes = column.as_binary::<i32>().value(row);
-            (Kind::Bytes, bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-        }
-        DataType::Date32 => (Kind::Date, day(i64::from(column.as_primitive::<Date32Type>().value(row)))),
-        DataType::Duration(_) => (Kind::Time, column.as_primitive::<DurationMicrosecondType>().value(row).to_string()),
-        DataType::Timestamp(..) => {
-            let micros = column.as_primitive::<TimestampMicrosecondType>().value(row);
-            let of_day = micros.rem_euclid(86_400_000_000);
-            let (seconds, fraction) = (of_day / 1_000_000, of_day % 1_000_000);
-            let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-            let day = day(micros.div_euclid(86_400_000_000));
-            (Kind::Moment, format!("{day} {hour:02}:{minute:02}:{second:02}.{fraction:06}"))
-        }
-        other => panic!("no table has a column of type {other}"),
-    };
-    spelled(kind, &text).expect("an Arrow value has a spelling")
-}
-
-/// A day of the calendar, counted from 1970-01-01, by walking over years and months.
-fn day(mut days: i64) -> String {
-    let leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let mut year = 1970;
-    while days < 0 {
-        year -= 1;
-        days += 365 + i64::from(leap(year));
-    }
-    while days >= 365 + i64::from(leap(year)) {
-        days -= 365 + i64::from(leap(year));
-        year += 1;
-    }
-    let mut month = 1;
-    for length in [31, 28 + i64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    format!("{year:04}-{month:02}-{:02}", days + 1)
-}
 
 /// How the target differs from what the shared server holds in a database.
 pub(crate) async fn differences(database: &str, target: &Target) -> Result<Vec<String>> {

@@ -16,7 +16,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::Result;
-use cdchost_config::{ByteSize, ChunkConfig, MysqlConfig, Secret, StartupMode, TlsConfig, TlsMode, Watermark};
+use cdchost_config::{
+    ByteSize, ChunkConfig, MysqlConfig, Secret, StartupMode, TlsConfig, TlsMode, Watermark, ZeroDate,
+};
 use cdchost_tests::server::{ACCOUNT, PASSWORD, Server};
 
 /// One server for all tests; each has a database of its own.
@@ -42,6 +44,7 @@ fn config_of(address: &str, database: &str) -> MysqlConfig {
         readers: 2,
         chunk: ChunkConfig { rows: 8_096, bytes: ByteSize(8 << 20) },
         watermark: Watermark::Gtid,
+        zero_date: ZeroDate::Error,
         heartbeat: Duration::from_secs(1),
         connect_timeout: Duration::from_secs(10),
         reconnect_timeout: Duration::from_secs(20),

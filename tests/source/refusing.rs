@@ -25,9 +25,8 @@ async fn tables_that_cannot_be_carried_are_named_all_at_once() -> Result<()> {
         name,
         &[
             "CREATE TABLE keyless (a INT)",
-            "CREATE TABLE geo (id INT PRIMARY KEY, g POINT, b BIT(3))",
-            "CREATE TABLE latin (id INT PRIMARY KEY, v VARCHAR(5) CHARACTER SET latin1)",
-            "CREATE TABLE labels (id ENUM('a') PRIMARY KEY)",
+            "CREATE TABLE blank (id ENUM('a', '') PRIMARY KEY)",
+            "CREATE TABLE hidden (id SET('a', 'really😀') PRIMARY KEY, e ENUM('x?') CHARACTER SET latin1)",
             "CREATE TABLE fine (id INT PRIMARY KEY)",
             "CREATE TABLE uniq (a INT NOT NULL, b INT, UNIQUE (b), UNIQUE k (a))",
         ],
@@ -36,17 +35,15 @@ async fn tables_that_cannot_be_carried_are_named_all_at_once() -> Result<()> {
     let error = refused(&config(name)).await;
     assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::Config));
     for part in [
-        "column `g` of table refuse_tables.geo is of type point",
-        "column `b` of table refuse_tables.geo is of type bit(3)",
         "table refuse_tables.keyless has neither",
-        "column `v` of table refuse_tables.latin has character set latin1",
-        "the key of table refuse_tables.labels has column `id`",
+        "the key of table refuse_tables.blank has column `id`",
+        "column `id` of table refuse_tables.hidden has a label with `?`",
     ] {
         assert!(error.message.contains(part), "{part}: {}", error.message);
     }
-    assert_eq!(error.message.lines().count(), 5, "{}", error.message);
+    assert_eq!(error.message.lines().count(), 3, "{}", error.message);
     let mut rest = config(name);
-    rest.tables.push(format!("!{name}.(keyless|geo|latin|labels)"));
+    rest.tables.push(format!("!{name}.(keyless|blank|hidden)"));
     let target = start(&rest, SourceEnd::Snapshot, None).await?.until_the_end().await?;
     assert_eq!(target.batches, 0);
     Ok(())

@@ -4,10 +4,12 @@
 pub mod authority;
 pub mod cache;
 pub mod cases;
+pub mod cell;
 pub mod component;
 pub mod control;
 pub mod crash;
 pub mod demo;
+pub mod fuzz;
 pub mod journal;
 pub mod lake;
 pub mod origin;

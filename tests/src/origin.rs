@@ -9,9 +9,9 @@ use crate::value::{Kind, spelled};
 
 /// Describes a table by the server's own catalogue.
 pub async fn describe(connection: &mut Conn, database: &str, name: &str) -> Result<Table> {
-    let columns: Vec<(String, String)> = connection
+    let columns: Vec<(String, String, Option<usize>)> = connection
         .exec(
-            "SELECT column_name, data_type FROM information_schema.columns \
+            "SELECT column_name, data_type, numeric_precision FROM information_schema.columns \
              WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position",
             (database, name),
         )
@@ -23,9 +23,9 @@ pub async fn describe(connection: &mut Conn, database: &str, name: &str) -> Resu
             (database, name),
         )
         .await?;
-    let place = |k: &String| columns.iter().position(|(c, _)| c == k).context("a key's column is a column");
+    let place = |k: &String| columns.iter().position(|(c, ..)| c == k).context("a key's column is a column");
     let key = key.iter().map(place).collect::<Result<Vec<_>>>()?;
-    let columns = columns.into_iter().map(|(name, ty)| Ok(Column { kind: kind(&ty)?, name }));
+    let columns = columns.into_iter().map(|(name, ty, bits)| Ok(Column { kind: kind(&ty, bits)?, name }));
     let columns = columns.collect::<Result<Vec<_>>>().with_context(|| format!("{database}.{name}"))?;
     Ok(Table { database: database.to_owned(), name: name.to_owned(), columns, key })
 }
@@ -45,17 +45,28 @@ pub async fn describe_all(connection: &mut Conn, database: &str) -> Result<Vec<T
     Ok(tables)
 }
 
-fn kind(data_type: &str) -> Result<Kind> {
+fn kind(data_type: &str, precision: Option<usize>) -> Result<Kind> {
     Ok(match data_type {
+        "bit" => Kind::Bits(precision.context("BIT has a precision")?.div_ceil(8)),
         "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "year" => Kind::Number,
         "float" | "double" => Kind::Double,
-        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" | "set" | "json" => Kind::Text,
-        "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Kind::Bytes,
+        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" | "set" | "json" | "uuid"
+        | "inet4" | "inet6" => Kind::Text,
+        "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" | "vector" => Kind::Bytes,
+        "geometry" | "point" | "linestring" | "polygon" | "multipoint" | "multilinestring" | "multipolygon"
+        | "geomcollection" | "geometrycollection" => Kind::Bytes,
         "date" => Kind::Date,
         "time" => Kind::Time,
         "datetime" | "timestamp" => Kind::Moment,
         other => bail!("values of type {other} have no one spelling yet"),
     })
+}
+
+/// Takes the dates of a table as text from here on.
+pub fn dates_as_text(table: &mut Table) {
+    for column in table.columns.iter_mut().filter(|column| matches!(column.kind, Kind::Date | Kind::Moment)) {
+        column.kind = Kind::Text;
+    }
 }
 
 /// Reads all rows as text of the server's own making.
@@ -77,6 +88,7 @@ fn expression(column: &Column) -> String {
         // The text of a FLOAT is rounded; the product is a DOUBLE of the same value.
         Kind::Double => format!("{name}*1e0"),
         Kind::Bytes => format!("HEX({name})"),
+        Kind::Bits(bytes) => format!("LPAD(HEX({name}), {}, '0')", 2 * bytes),
         _ => name,
     }
 }

@@ -14,6 +14,8 @@ pub enum Kind {
     Text,
     /// Bytes, spelled in hex.
     Bytes,
+    /// Bits, spelled as the so many bytes that they take.
+    Bits(usize),
     /// A day.
     Date,
     /// A signed duration.
@@ -40,7 +42,7 @@ pub fn spelled(kind: Kind, text: &str) -> Result<String> {
         Kind::Number => number(text),
         Kind::Double => Ok(format!("{:?}", text.parse::<f64>().context("not a number")?)),
         Kind::Text => Ok(format!("'{text}")),
-        Kind::Bytes => Ok(format!("0x{}", text.to_ascii_lowercase())),
+        Kind::Bytes | Kind::Bits(_) => Ok(format!("0x{}", text.to_ascii_lowercase())),
         Kind::Date => Ok(text.to_owned()),
         Kind::Time => duration(text),
         Kind::Moment => moment(text),

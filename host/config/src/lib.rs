@@ -21,6 +21,6 @@ pub use pipeline::{Guarantee, PipelineConfig, RestartConfig, StorageConfig};
 pub use reference::{page as reference_page, schema as json_schema, sink_keys};
 pub use secret::Secret;
 pub use sink::SinkConfig;
-pub use source::{ChunkConfig, MysqlConfig, StartupMode, TlsConfig, TlsMode, Watermark};
+pub use source::{ChunkConfig, MysqlConfig, StartupMode, TlsConfig, TlsMode, Watermark, ZeroDate};
 pub use tables::{TablePatternError, TablePatterns};
 pub use units::ByteSize;

@@ -28,6 +28,8 @@ pub struct MysqlConfig {
     pub chunk: ChunkConfig,
     /// How a read is placed in the log.
     pub watermark: Watermark,
+    /// What becomes of dates that no calendar has.
+    pub zero_date: ZeroDate,
     /// Heartbeats of the log's connection (`"5s"`; half a second while a table is read).
     pub heartbeat: Duration,
     /// Time to connect and log in (`"10s"`).
@@ -69,6 +71,18 @@ pub enum Watermark {
     Lock,
     /// On a server without GTIDs, by waiting for so long.
     Lag(Duration),
+}
+
+/// What becomes of dates that no calendar has: zero dates, and those whose month or day is zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ZeroDate {
+    /// The pipeline stops and names the column.
+    #[default]
+    Error,
+    /// NULL; the columns of dates may be NULL at the target, whatever they are at the source.
+    Null,
+    /// All columns of dates are text, the server's own.
+    Text,
 }
 
 /// Encryption of connections to a server.

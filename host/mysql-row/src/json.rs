@@ -4,8 +4,11 @@ use std::io::Write as _;
 
 use cdchost_mysql_wire::column_type;
 
-use crate::column::ValueError;
-use crate::column::{decimal, temporal};
+use crate::column::{ValueError, decimal, temporal};
+pub(crate) use changed::print_changed;
+
+mod changed;
+mod path;
 
 /// Nesting that the server allows.
 const DEPTH_MAX: usize = 100;
@@ -51,11 +54,23 @@ struct Container<'a> {
     bytes: &'a [u8],
     large: bool,
     count: usize,
+    /// Where the entries of its parts begin.
+    entries: usize,
 }
 
 impl<'a> Container<'a> {
+    fn object(bytes: &'a [u8], large: bool) -> Result<Self, ValueError> {
+        let mut object = Self::new(bytes, large, if large { 6 } else { 4 })?;
+        object.entries += object.count * (object.width() + 2);
+        Ok(object)
+    }
+
+    fn array(bytes: &'a [u8], large: bool) -> Result<Self, ValueError> {
+        Self::new(bytes, large, 0)
+    }
+
     fn new(bytes: &'a [u8], large: bool, key_bytes: usize) -> Result<Self, ValueError> {
-        let mut container = Self { bytes, large, count: 0 };
+        let mut container = Self { bytes, large, count: 0, entries: 0 };
         container.count = container.number(0)?;
         let size = container.number(container.width())?;
         container.bytes = bytes.get(..size).ok_or(BAD)?;
@@ -64,6 +79,7 @@ impl<'a> Container<'a> {
         if header.is_none_or(|header| header > size) {
             return Err(BAD);
         }
+        container.entries = 2 * container.width();
         Ok(container)
     }
 
@@ -92,8 +108,8 @@ impl<'a> Container<'a> {
     }
 
     /// A part's type and bytes; small values lie in the entry itself.
-    fn part(&self, entries: usize, index: usize) -> Result<(u8, &'a [u8]), ValueError> {
-        let at = entries + index * (1 + self.width());
+    fn part(&self, index: usize) -> Result<(u8, &'a [u8]), ValueError> {
+        let at = self.entries + index * (1 + self.width());
         let kind = *self.bytes.get(at).ok_or(BAD)?;
         let inlined = matches!(kind, LITERAL | INT16 | UINT16) || (self.large && matches!(kind, INT32 | UINT32));
         let start = if inlined { at + 1 } else { self.number(at + 1)? };
@@ -139,16 +155,13 @@ impl Printer<'_> {
     }
 
     fn object(&mut self, bytes: &[u8], large: bool, depth: usize) -> Result<(), ValueError> {
-        let object = Container::new(bytes, large, if large { 6 } else { 4 })?;
-        let entries = 2 * object.width() + object.count * (object.width() + 2);
+        let object = Container::object(bytes, large)?;
         self.out.push(b'{');
         for index in 0..object.count {
-            if index > 0 {
-                self.out.extend_from_slice(b", ");
-            }
+            self.separate(index);
             self.quoted(object.key(index)?);
             self.out.extend_from_slice(b": ");
-            let (kind, part) = object.part(entries, index)?;
+            let (kind, part) = object.part(index)?;
             self.value(kind, part, depth + 1)?;
         }
         self.out.push(b'}');
@@ -156,17 +169,21 @@ impl Printer<'_> {
     }
 
     fn array(&mut self, bytes: &[u8], large: bool, depth: usize) -> Result<(), ValueError> {
-        let array = Container::new(bytes, large, 0)?;
+        let array = Container::array(bytes, large)?;
         self.out.push(b'[');
         for index in 0..array.count {
-            if index > 0 {
-                self.out.extend_from_slice(b", ");
-            }
-            let (kind, part) = array.part(2 * array.width(), index)?;
+            self.separate(index);
+            let (kind, part) = array.part(index)?;
             self.value(kind, part, depth + 1)?;
         }
         self.out.push(b']');
         Ok(())
+    }
+
+    fn separate(&mut self, index: usize) {
+        if index > 0 {
+            self.out.extend_from_slice(b", ");
+        }
     }
 
     fn number(&mut self, number: impl std::fmt::Display) -> Result<(), ValueError> {
@@ -310,12 +327,12 @@ fn place_point(digits: &[u8], exponent: i32, out: &mut Vec<u8>) {
     write!(out, "e{exponent}").expect("writing to memory does not fail");
 }
 
-/// Base64 in lines of 76 characters, as the server has it.
+/// Base64 in lines of 76 characters, as the server has it; inside of a string a line's end is escaped.
 fn print_base64(bytes: &[u8], out: &mut Vec<u8>) {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (place, chunk) in bytes.chunks(3).enumerate() {
         if place > 0 && place % 19 == 0 {
-            out.push(b'\n');
+            out.extend_from_slice(b"\\n");
         }
         let word = chunk.iter().fold(0usize, |word, &byte| word << 8 | usize::from(byte)) << (8 * (3 - chunk.len()));
         for digit in 0..4 {

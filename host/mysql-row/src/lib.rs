@@ -5,14 +5,21 @@
 //! row into [`Columns`].
 #![warn(missing_docs)]
 
+mod charset;
 mod column;
 mod image;
 mod json;
 mod key;
 mod result;
 
-pub use column::{Column, ColumnError, ColumnKind, Columns, Labels, PRIMARY, TableLayout, ValueError};
-pub use image::plan::{Mismatch, PassPlan, Plan as ImagePlan};
+pub use charset::{Charset, Charsets, CodeMap, CodeShape};
+pub use column::{
+    Column, ColumnError, ColumnKind, ColumnReading, Columns, Labels, PRIMARY, ShownBytes, TableLayout, TextRules,
+    ValueError, ValueRules, ZeroDate,
+};
+pub use image::partial::{pass_partial_image, read_partial_image};
+pub use image::plan::{Mismatch, Plan as ImagePlan, may_hide};
+pub use image::reach::PassPlan;
 pub use image::{pass_image, read_image};
 pub use key::KeyValue;
 pub use result::ResultPlan;

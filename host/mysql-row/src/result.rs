@@ -1,18 +1,27 @@
 //! Rows of a chunk's query, from the binary protocol straight into columns: the same values as from the log.
 
+use std::sync::Arc;
+
 use cdchost_mysql_wire::Column as ResultColumn;
 use cdchost_mysql_wire::column_type::{
-    BLOB, DATE, DATETIME, DOUBLE, FLOAT, INT24, JSON, LONG, LONGLONG, NEWDECIMAL, SHORT, STRING, TIME, TIMESTAMP, TINY,
-    VAR_STRING, YEAR,
+    BIT, BLOB, DATE, DATETIME, DOUBLE, FLOAT, GEOMETRY, INT24, JSON, LONG, LONGLONG, NEWDECIMAL, SHORT, STRING, TIME,
+    TIMESTAMP, TINY, VAR_STRING, VECTOR, YEAR,
 };
 
+use self::bound::Bound;
 use crate::KeyValue;
-use crate::column::bytes::{fixed, take};
-use crate::column::temporal::{Clock, Day, duration, timestamp};
-use crate::column::{Column, ColumnError, ColumnKind, TableLayout, ValueError, decimal};
+use crate::charset::Charset;
+use crate::column::bytes::{fixed, length_coded, take};
+use crate::column::moment::{push_date, push_moment};
+use crate::column::temporal::{Clock, Day, duration};
+use crate::column::{
+    Column, ColumnError, ColumnKind, ColumnReading, ShownBytes, TableLayout, ValueError, ZeroDate, decimal,
+};
+
+mod bound;
 
 /// How one value is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 enum Step {
     I8,
     U8,
@@ -27,9 +36,10 @@ enum Step {
     Decimal { scale: u8 },
     WideDecimal { scale: u8 },
     Counted,
-    Date,
+    Text(Arc<Charset>),
+    Date(ZeroDate),
     Time,
-    Moment,
+    Moment { zero_date: ZeroDate, fraction: u8 },
 }
 
 /// A column of the result.
@@ -37,15 +47,16 @@ enum Step {
 struct PlannedColumn {
     step: Step,
     nullable: bool,
-    in_key: bool,
+    /// How it is bound, where it belongs to the key.
+    bound: Option<Bound>,
 }
 
 /// How a chunk's rows are read: compiled once for a prepared statement.
 #[derive(Debug)]
 pub struct ResultPlan {
     columns: Vec<PlannedColumn>,
-    /// For each column of the key, in the key's order: its place among the key's columns in row order, and how it is
-    /// bound.
+    /// For each column of the key, in the key's order: its place among the key's columns in row order, and the type
+    /// that it is bound as.
     key: Vec<(usize, u8, bool)>,
     /// The key of the row read last, column by column in row order.
     key_bytes: Vec<u8>,
@@ -62,10 +73,12 @@ impl ResultPlan {
         let mut columns = Vec::with_capacity(found.len());
         for (place, (kind, column)) in layout.kinds.iter().zip(found).enumerate() {
             let field = &layout.schema.fields[place];
-            let step = step(kind, column).ok_or_else(|| {
+            let reading = &layout.readings[place];
+            let step = step(kind, reading, column).ok_or_else(|| {
                 format!("column `{}` is of type {}, known as {}", field.name, column.column_type, field.native_type)
             })?;
-            columns.push(PlannedColumn { step, nullable: field.nullable, in_key: in_key(place) });
+            let bound = in_key(place).then(|| Bound::new(kind, reading, column));
+            columns.push(PlannedColumn { step, nullable: field.nullable, bound });
         }
         let row_order: Vec<usize> = (0..columns.len()).filter(|&place| in_key(place)).collect();
         let key = layout
@@ -73,8 +86,8 @@ impl ResultPlan {
             .map(|place| {
                 let order =
                     row_order.iter().position(|&other| other == place).expect("the key's columns are in the row");
-                let (column_type, unsigned) = bound_as(&layout.kinds[place], &found[place]);
-                (order, column_type, unsigned)
+                let bound = columns[place].bound.as_ref().expect("it is of the key");
+                (order, bound.column_type, bound.unsigned)
             })
             .collect();
         Ok(Self { columns, key, key_bytes: Vec::new(), key_ends: Vec::new() })
@@ -91,13 +104,14 @@ impl ResultPlan {
             let bit = place + 2;
             let before = bytes;
             let read = if nulls.get(bit / 8).is_some_and(|byte| byte >> (bit % 8) & 1 == 0) {
-                read_value(planned.step, &mut bytes, column)
+                read_value(&planned.step, &mut bytes, column)
             } else {
                 column.push_null(planned.nullable)
             };
-            read.map_err(|error| ColumnError { column: place, error })?;
-            if planned.in_key {
-                self.key_bytes.extend_from_slice(&before[..before.len() - bytes.len()]);
+            let of_column = |error| ColumnError { column: place, error };
+            read.map_err(of_column)?;
+            if let Some(bound) = &planned.bound {
+                bound.put(&before[..before.len() - bytes.len()], &mut self.key_bytes).map_err(of_column)?;
                 self.key_ends.push(self.key_bytes.len());
             }
         }
@@ -120,8 +134,10 @@ impl ResultPlan {
 }
 
 /// How a column of a kind is read where the result says what it is; none where they do not fit.
-fn step(kind: &ColumnKind, column: &ResultColumn) -> Option<Step> {
+fn step(kind: &ColumnKind, reading: &ColumnReading, column: &ResultColumn) -> Option<Step> {
     let found = column.column_type;
+    let zero_date = reading.zero_date;
+    let text = || reading.charset.as_ref().map_or(Step::Counted, |charset| Step::Text(Arc::clone(charset)));
     match *kind {
         ColumnKind::Integer { unsigned, .. } if unsigned != column.is_unsigned() => None,
         ColumnKind::Integer { bytes, unsigned } => match (found, bytes, unsigned) {
@@ -141,34 +157,29 @@ fn step(kind: &ColumnKind, column: &ResultColumn) -> Option<Step> {
             let step = if precision <= 38 { Step::Decimal { scale } } else { Step::WideDecimal { scale } };
             (found == NEWDECIMAL && column.decimals == scale).then_some(step)
         }
-        ColumnKind::Text { .. } | ColumnKind::Bytes { .. } | ColumnKind::Binary { .. } => {
+        ColumnKind::Text { .. } => matches!(found, BLOB | VAR_STRING | STRING).then(text),
+        ColumnKind::Bytes { .. } | ColumnKind::Binary { .. } => {
             matches!(found, BLOB | VAR_STRING | STRING).then_some(Step::Counted)
         }
-        ColumnKind::Enum(_) | ColumnKind::Set(_) => (found == STRING).then_some(Step::Counted),
+        ColumnKind::Enum(_) | ColumnKind::Set(_) => (found == STRING).then(text),
         ColumnKind::Json => (found == JSON).then_some(Step::Counted),
-        ColumnKind::Date => (found == DATE).then_some(Step::Date),
+        ColumnKind::Bit { .. } => (found == BIT).then_some(Step::Counted),
+        ColumnKind::Geometry => (found == GEOMETRY).then_some(Step::Counted),
+        ColumnKind::Vector { .. } => (found == VECTOR).then_some(Step::Counted),
+        ColumnKind::Shown(ShownBytes::Uuid | ShownBytes::Inet4 | ShownBytes::Inet6) => {
+            matches!(found, VAR_STRING | STRING).then_some(Step::Counted)
+        }
+        ColumnKind::Date => (found == DATE).then_some(Step::Date(zero_date)),
         ColumnKind::Time { .. } => (found == TIME).then_some(Step::Time),
-        ColumnKind::Datetime { .. } => (found == DATETIME).then_some(Step::Moment),
-        ColumnKind::Timestamp { .. } => (found == TIMESTAMP).then_some(Step::Moment),
+        ColumnKind::Datetime { fraction } => (found == DATETIME).then_some(Step::Moment { zero_date, fraction }),
+        ColumnKind::Timestamp { fraction } => (found == TIMESTAMP).then_some(Step::Moment { zero_date, fraction }),
         ColumnKind::Year => (found == YEAR).then_some(Step::U16),
     }
 }
 
-/// The type that a key's value is bound as: its own, where the server takes that one for a parameter.
-fn bound_as(kind: &ColumnKind, column: &ResultColumn) -> (u8, bool) {
-    match kind {
-        ColumnKind::Integer { bytes: 3, unsigned } => (LONG, *unsigned),
-        ColumnKind::Year => (SHORT, true),
-        ColumnKind::Text { .. } | ColumnKind::Enum(_) | ColumnKind::Set(_) => (VAR_STRING, false),
-        // Bytes compare as bytes only where they are no text.
-        ColumnKind::Bytes { .. } | ColumnKind::Binary { .. } => (BLOB, false),
-        _ => (column.column_type, column.is_unsigned()),
-    }
-}
-
 #[inline]
-fn read_value(step: Step, bytes: &mut &[u8], column: &mut Column) -> Result<(), ValueError> {
-    match step {
+fn read_value(step: &Step, bytes: &mut &[u8], column: &mut Column) -> Result<(), ValueError> {
+    match *step {
         Step::I8 => column.push_i8(i8::from_le_bytes(fixed(bytes)?)),
         Step::U8 => column.push_u8(u8::from_le_bytes(fixed(bytes)?)),
         Step::I16 => column.push_i16(i16::from_le_bytes(fixed(bytes)?)),
@@ -179,37 +190,18 @@ fn read_value(step: Step, bytes: &mut &[u8], column: &mut Column) -> Result<(), 
         Step::U64 => column.push_u64(u64::from_le_bytes(fixed(bytes)?)),
         Step::Float => column.push_f32(f32::from_le_bytes(fixed(bytes)?)),
         Step::Double => column.push_f64(f64::from_le_bytes(fixed(bytes)?)),
-        Step::Decimal { scale } => column.push_i128(decimal::text(counted(bytes)?, scale)?),
-        Step::WideDecimal { scale } => column.push_i256(decimal::text(counted(bytes)?, scale)?),
-        Step::Counted => return column.push_bytes(counted(bytes)?),
-        Step::Date => {
-            let (day, _) = moment(bytes)?;
-            column.push_i32(day.days()?);
+        Step::Decimal { scale } => column.push_i128(decimal::text(length_coded(bytes)?, scale)?),
+        Step::WideDecimal { scale } => column.push_i256(decimal::text(length_coded(bytes)?, scale)?),
+        Step::Counted => return column.push_bytes(length_coded(bytes)?),
+        Step::Text(ref charset) => {
+            let text = length_coded(bytes)?;
+            return column.push_with(|out| charset.decode(text, out));
         }
-        Step::Moment => {
-            let (day, clock) = moment(bytes)?;
-            column.push_i64(timestamp(day, clock)?);
-        }
+        Step::Date(zero_date) => return push_date(column, zero_date, moment(bytes)?.0),
+        Step::Moment { zero_date, fraction } => return push_moment(column, zero_date, fraction, moment(bytes)?),
         Step::Time => column.push_i64(time(bytes)?),
     }
     Ok(())
-}
-
-/// Bytes behind their length, which is one byte, or a mark and two, three or eight.
-#[inline]
-fn counted<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], ValueError> {
-    let [first] = fixed(bytes)?;
-    let length = match first {
-        0..=250 => usize::from(first),
-        252 => usize::from(u16::from_le_bytes(fixed(bytes)?)),
-        253 => {
-            let [low, middle, high] = fixed(bytes)?;
-            u32::from_le_bytes([low, middle, high, 0]) as usize
-        }
-        254 => usize::try_from(u64::from_le_bytes(fixed(bytes)?)).map_err(|_| ValueError::TooLarge)?,
-        _ => return Err(ValueError::Malformed("length")),
-    };
-    take(bytes, length)
 }
 
 /// DATE, DATETIME and TIMESTAMP: fields that are zero at the end are left out.

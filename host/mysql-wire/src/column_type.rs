@@ -14,7 +14,7 @@ pub const FLOAT: u8 = 4;
 pub const DOUBLE: u8 = 5;
 /// NULL as a parameter.
 pub const NULL: u8 = 6;
-/// TIMESTAMP in results.
+/// TIMESTAMP in results; in the log, one of a table made before MySQL 5.6.
 pub const TIMESTAMP: u8 = 7;
 /// BIGINT.
 pub const LONGLONG: u8 = 8;
@@ -22,9 +22,9 @@ pub const LONGLONG: u8 = 8;
 pub const INT24: u8 = 9;
 /// DATE.
 pub const DATE: u8 = 10;
-/// TIME in results.
+/// TIME in results; in the log, one of a table made before MySQL 5.6.
 pub const TIME: u8 = 11;
-/// DATETIME in results.
+/// DATETIME in results; in the log, one of a table made before MySQL 5.6.
 pub const DATETIME: u8 = 12;
 /// YEAR.
 pub const YEAR: u8 = 13;
@@ -40,6 +40,10 @@ pub const TIMESTAMP2: u8 = 17;
 pub const DATETIME2: u8 = 18;
 /// TIME in the log.
 pub const TIME2: u8 = 19;
+/// MariaDB's BLOB COMPRESSED in the log.
+pub const BLOB_COMPRESSED: u8 = 140;
+/// MariaDB's VARCHAR COMPRESSED in the log.
+pub const VARCHAR_COMPRESSED: u8 = 141;
 /// VECTOR.
 pub const VECTOR: u8 = 242;
 /// JSON.

@@ -21,11 +21,10 @@ pub(crate) struct Finding {
 }
 
 /// What is asked of a server's variables: name, what it must be, and the SQL that makes it so.
-const VARIABLES: [(&str, &[&str], &str); 7] = [
+const VARIABLES: [(&str, &[&str], &str); 6] = [
     ("log_bin", &["ON"], "start the server with log_bin and a server_id"),
     ("binlog_format", &["ROW"], "SET GLOBAL binlog_format = 'ROW'"),
     ("binlog_row_image", &["FULL"], "SET GLOBAL binlog_row_image = 'FULL'"),
-    ("binlog_row_value_options", &["", "OFF"], "SET GLOBAL binlog_row_value_options = ''"),
     ("log_bin_compress", &["OFF"], "SET GLOBAL log_bin_compress = OFF"),
     ("binlog_alter_two_phase", &["OFF"], "SET GLOBAL binlog_alter_two_phase = OFF"),
     ("binlog_transaction_compression", &["OFF"], "SET GLOBAL binlog_transaction_compression = OFF"),
@@ -51,6 +50,8 @@ const GONE: [u16; 4] = [1049, 1054, 1146, 1412];
 pub(crate) struct ServerFacts {
     /// Table names are kept in lower case.
     pub(crate) lower_case_names: bool,
+    /// Table maps name the labels of ENUM and SET.
+    pub(crate) labels_are_logged: bool,
 }
 
 impl Finding {
@@ -82,10 +83,17 @@ impl Finding {
         )
     }
 
+    pub(crate) fn versioned(table: &TableId) -> Self {
+        Self::choice(
+            format!("table {table} is system-versioned, which is not offered yet"),
+            format!("leave the table out (add \"!{table}\" to `tables`)"),
+        )
+    }
+
     pub(crate) fn charset(table: &TableId, column: &str, charset: &str) -> Self {
         Self::choice(
             format!(
-                "column `{column}` of table {table} has character set {charset}; only utf8mb4, utf8mb3 and ascii are offered yet"
+                "column `{column}` of table {table} has character set {charset}, whose map the server does not give in a known form"
             ),
             format!(
                 "ALTER TABLE {} CONVERT TO CHARACTER SET utf8mb4, or leave the table out (add \"!{table}\" to `tables`)",
@@ -104,9 +112,23 @@ impl Finding {
         )
     }
 
-    pub(crate) fn label_key(table: &TableId, column: &str) -> Self {
+    pub(crate) fn hidden_label(table: &TableId, column: &str) -> Self {
         Self::choice(
-            format!("the key of table {table} has column `{column}`, an ENUM or SET, which is not offered yet"),
+            format!(
+                "column `{column}` of table {table} has a label with `?`, which is also how the server shows characters above U+FFFF"
+            ),
+            format!(
+                "SET GLOBAL binlog_row_metadata = 'FULL', which suffices where the column is in no key; or leave the table \
+                 out (add \"!{table}\" to `tables`)"
+            ),
+        )
+    }
+
+    pub(crate) fn empty_label(table: &TableId, column: &str) -> Self {
+        Self::choice(
+            format!(
+                "the key of table {table} has column `{column}`, an ENUM or SET with an empty label, which cannot be told from the value of none"
+            ),
             format!("leave the table out (add \"!{table}\" to `tables`) or give it a key of other columns"),
         )
     }
@@ -143,8 +165,10 @@ pub(crate) async fn check_server(
     let mode = if watermark == Watermark::Gtid { WITH_GTIDS } else { WITHOUT_GTIDS };
     let variables = VARIABLES.iter().chain([&mode]);
     let names: Vec<String> = variables.clone().map(|(name, ..)| format!("'{name}'")).collect();
-    let query =
-        format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('lower_case_table_names', {})", names.join(", "));
+    let query = format!(
+        "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('lower_case_table_names', 'binlog_row_metadata', {})",
+        names.join(", ")
+    );
     let result = connection.query(&query).await?;
     let value = |name: &str| {
         let row =
@@ -160,6 +184,7 @@ pub(crate) async fn check_server(
         }
     }
     let lower_case_names = value("lower_case_table_names").is_some_and(|value| value != "0");
+    let labels_are_logged = value("binlog_row_metadata").is_some_and(|value| value.eq_ignore_ascii_case("FULL"));
     let account = account(connection).await?;
     let status = if is_mariadb { "BINLOG MONITOR" } else { "REPLICATION CLIENT" };
     let ways = ["SHOW MASTER STATUS", "SHOW BINARY LOG STATUS"];
@@ -173,7 +198,7 @@ pub(crate) async fn check_server(
         let ways = ["SHOW SLAVE HOSTS", "SHOW REPLICAS"];
         check_right(connection, &ways, ("REPLICATION SLAVE", &account), findings).await?;
     }
-    Ok(ServerFacts { lower_case_names })
+    Ok(ServerFacts { lower_case_names, labels_are_logged })
 }
 
 /// Looks at the tables found.

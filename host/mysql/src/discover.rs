@@ -1,14 +1,15 @@
 //! The tables that the patterns match, as the server describes them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cdchost_config::TablePatterns;
-use cdchost_model::{Field, SchemaVersion, TableId, TableSchema};
-use cdchost_mysql_row::{ColumnKind, PRIMARY, TableLayout};
+use cdchost_model::{Field, LogicalType, SchemaVersion, TableId, TableSchema};
+use cdchost_mysql_row::{ColumnKind, PRIMARY, TableLayout, TextRules, ValueRules, ZeroDate, may_hide};
 use cdchost_mysql_wire::{Connection, QueryResult};
 
-use crate::check::Finding;
+use crate::charsets;
+use crate::check::{Finding, ServerFacts};
 use crate::session::SessionError;
 
 /// A captured table.
@@ -35,7 +36,8 @@ struct ColumnRow {
     nullable: bool,
     default_value: Option<String>,
     comment: Option<String>,
-    charset: Option<String>,
+    /// Character set and collation of text that is not UTF-8.
+    text: Option<(String, String)>,
 }
 
 /// A unique index whose columns identify a row.
@@ -49,36 +51,60 @@ struct UniqueIndex {
 type Columns = BTreeMap<String, Vec<ColumnRow>>;
 type Indexes = BTreeMap<String, BTreeMap<String, UniqueIndex>>;
 
-/// Reads all tables that the patterns match. Tables in `known` are as they are known; they are not looked at again.
+/// What is looked for, and how.
+pub(crate) struct Search<'a> {
+    pub(crate) patterns: &'a TablePatterns,
+    /// Tables that are as they are known: they are not looked at again.
+    pub(crate) known: &'a (dyn Fn(&TableId) -> bool + Sync),
+    pub(crate) facts: ServerFacts,
+}
+
+/// Reads all tables that the patterns match; the sets of their columns are added to the rules.
 pub(crate) async fn discover(
     connection: &mut Connection,
-    patterns: &TablePatterns,
-    known: &(dyn Fn(&TableId) -> bool + Sync),
+    search: &Search<'_>,
+    rules: &mut ValueRules,
 ) -> Result<Discovery, SessionError> {
     let result = connection
         .query(
-            "SELECT table_schema, table_name, table_rows FROM information_schema.tables \
-             WHERE table_type = 'BASE TABLE' \
+            "SELECT table_schema, table_name, table_rows, table_type FROM information_schema.tables \
+             WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') \
              AND table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')",
         )
         .await?;
     let mut matched: BTreeMap<String, Vec<(String, Option<u64>)>> = BTreeMap::new();
+    let mut discovery = Discovery::default();
     for row in 0..result.rows.len() {
         let (Some(database), Some(table)) = (result.text(row, 0), result.text(row, 1)) else { continue };
-        if patterns.matches(database, table) && !known(&TableId::new(database, table)) {
-            let estimate = result.text(row, 2).and_then(|rows| rows.parse().ok());
-            matched.entry(database.to_owned()).or_default().push((table.to_owned(), estimate));
+        let id = TableId::new(database, table);
+        if !search.patterns.matches(database, table) || (search.known)(&id) {
+            continue;
         }
+        if result.text(row, 3) == Some("SYSTEM VERSIONED") {
+            discovery.findings.push(Finding::versioned(&id));
+            continue;
+        }
+        let estimate = result.text(row, 2).and_then(|rows| rows.parse().ok());
+        matched.entry(database.to_owned()).or_default().push((table.to_owned(), estimate));
     }
-    let mut discovery = Discovery::default();
     for (database, tables) in matched {
         let mut columns = columns_of(connection, &database).await?;
         let mut indexes = indexes_of(connection, &database).await?;
+        let charsets: BTreeSet<String> = tables
+            .iter()
+            .flat_map(|(table, _)| columns.get(table))
+            .flatten()
+            .filter_map(|column| column.text.as_ref().map(|(charset, _)| charset.clone()))
+            .collect();
+        charsets::load(connection, charsets, &mut rules.charsets).await?;
         for (table, rows_estimate) in tables {
             let id = TableId::new(&database, &table);
-            let columns = columns.remove(&table).unwrap_or_default();
-            let indexes = indexes.remove(&table).unwrap_or_default();
-            if let Some(layout) = layout_of(id.clone(), &columns, &indexes, &mut discovery.findings) {
+            let found = FoundParts {
+                columns: columns.remove(&table).unwrap_or_default(),
+                indexes: indexes.remove(&table).unwrap_or_default(),
+                labels_are_logged: search.facts.labels_are_logged,
+            };
+            if let Some(layout) = layout_of(id.clone(), &found, rules, &mut discovery.findings) {
                 discovery.tables.insert(id, FoundTable { layout: Arc::new(layout), rows_estimate });
             }
         }
@@ -89,8 +115,8 @@ pub(crate) async fn discover(
 /// The columns of all tables of a database, by table.
 async fn columns_of(connection: &mut Connection, database: &str) -> Result<Columns, SessionError> {
     let query = format!(
-        "SELECT table_name, column_name, column_type, is_nullable, column_default, column_comment, character_set_name \
-         FROM information_schema.columns WHERE table_schema = {} ORDER BY table_name, ordinal_position",
+        "SELECT table_name, column_name, column_type, is_nullable, column_default, column_comment, character_set_name, \
+         collation_name FROM information_schema.columns WHERE table_schema = {} ORDER BY table_name, ordinal_position",
         literal(database)
     );
     let is_mariadb = connection.server().is_mariadb;
@@ -104,7 +130,7 @@ async fn columns_of(connection: &mut Connection, database: &str) -> Result<Colum
             nullable: result.text(row, 3) == Some("YES"),
             default_value: text(4).and_then(|text| if is_mariadb { default_of_mariadb(text) } else { Some(text) }),
             comment: text(5).filter(|comment| !comment.is_empty()),
-            charset: text(6),
+            text: text(6).filter(|charset| !matches!(charset.as_str(), "utf8mb4" | "utf8mb3" | "utf8")).zip(text(7)),
         };
         columns.entry(text(0).unwrap_or_default()).or_default().push(column);
     }
@@ -140,55 +166,39 @@ async fn indexes_of(connection: &mut Connection, database: &str) -> Result<Index
     Ok(indexes)
 }
 
+/// A table as `information_schema` has it.
+struct FoundParts {
+    columns: Vec<ColumnRow>,
+    indexes: BTreeMap<String, UniqueIndex>,
+    labels_are_logged: bool,
+}
+
 /// The table, or what stands in its way.
-fn layout_of(
-    id: TableId,
-    columns: &[ColumnRow],
-    indexes: &BTreeMap<String, UniqueIndex>,
-    findings: &mut Vec<Finding>,
-) -> Option<TableLayout> {
+fn layout_of(id: TableId, found: &FoundParts, rules: &ValueRules, findings: &mut Vec<Finding>) -> Option<TableLayout> {
     let before = findings.len();
-    if columns.is_empty() {
+    if found.columns.is_empty() {
         findings.push(Finding::unreadable(&id));
         return None;
     }
-    let mut fields = Vec::with_capacity(columns.len());
-    let mut kinds = Vec::with_capacity(columns.len());
-    for column in columns {
-        match kind_of(column) {
-            Ok(kind) => {
-                fields.push(Field {
-                    name: column.name.clone(),
-                    ty: kind.logical(),
-                    nullable: column.nullable,
-                    native_type: column.native_type.clone(),
-                    default_value: column.default_value.clone(),
-                    comment: column.comment.clone(),
-                });
-                kinds.push(kind);
-            }
-            Err(Refused::Type) => findings.push(Finding::column_type(&id, &column.name, &column.native_type)),
-            Err(Refused::Charset(charset)) => findings.push(Finding::charset(&id, &column.name, &charset)),
-        }
-    }
-    let Some((key_index, key)) = key_of(indexes) else {
+    let key = key_of(&found.indexes);
+    if key.is_none() {
         findings.push(Finding::keyless(&id));
-        return None;
-    };
-    if findings.len() > before {
-        return None;
     }
-    let mut primary_key = Vec::with_capacity(key.len());
-    for name in key {
-        let place = fields.iter().position(|field| field.name == *name)?;
-        if matches!(kinds[place], ColumnKind::Enum(_) | ColumnKind::Set(_)) {
-            findings.push(Finding::label_key(&id, name));
+    let in_key = |name: &String| key.is_some_and(|(_, key)| key.contains(name));
+    let mut fields = Vec::with_capacity(found.columns.len());
+    for column in &found.columns {
+        match kind_of(column, in_key(&column.name), found.labels_are_logged, rules) {
+            Ok(kind) => fields.push(field_of(column, &kind, in_key(&column.name), rules.zero_date)),
+            Err(refused) => findings.push(refused.finding(&id, column)),
         }
-        primary_key.push(u32::try_from(place).expect("a table has at most 4096 columns"));
     }
+    let (key_index, key) = key?;
     if findings.len() > before {
         return None;
     }
+    let place = |name: &String| fields.iter().position(|field| field.name == *name);
+    let place = |name| place(name).map(|place| u32::try_from(place).expect("a table has at most 4096 columns"));
+    let primary_key = key.iter().map(place).collect::<Option<_>>()?;
     let schema = TableSchema {
         table: id,
         version: SchemaVersion(1),
@@ -197,22 +207,73 @@ fn layout_of(
         partition_key: Vec::new(),
         options: Vec::new(),
     };
-    TableLayout::new(Arc::new(schema), key_index.to_owned()).ok()
+    TableLayout::new(Arc::new(schema), key_index.to_owned(), rules).ok()
 }
 
+/// The column as everyone else knows it.
+fn field_of(column: &ColumnRow, kind: &ColumnKind, in_key: bool, zero_date: ZeroDate) -> Field {
+    let zero_date = if kind.is_date() { zero_date } else { ZeroDate::Error };
+    let native_type = match &column.text {
+        Some((charset, collation)) if kind.has_charset() => {
+            TextRules { charset, collation }.append_to(&column.native_type)
+        }
+        _ => column.native_type.clone(),
+    };
+    Field {
+        name: column.name.clone(),
+        ty: if zero_date == ZeroDate::Text { LogicalType::Text { max: None } } else { kind.logical() },
+        nullable: column.nullable || (zero_date == ZeroDate::Null && !in_key),
+        native_type,
+        default_value: column.default_value.clone(),
+        comment: column.comment.clone(),
+    }
+}
+
+/// Why a column is not offered.
 enum Refused {
     Type,
     Charset(String),
+    /// A label that stands for itself or for others.
+    Label,
+    /// A label that is empty, in a key.
+    EmptyLabel,
 }
 
-fn kind_of(column: &ColumnRow) -> Result<ColumnKind, Refused> {
-    let kind = ColumnKind::parse(&column.native_type).ok_or(Refused::Type)?;
-    match column.charset.as_deref() {
-        Some(charset) if kind.has_charset() && !matches!(charset, "utf8mb4" | "utf8mb3" | "utf8" | "ascii") => {
-            Err(Refused::Charset(charset.to_owned()))
+impl Refused {
+    fn finding(self, table: &TableId, column: &ColumnRow) -> Finding {
+        match self {
+            Self::Type => Finding::column_type(table, &column.name, &column.native_type),
+            Self::Charset(charset) => Finding::charset(table, &column.name, &charset),
+            Self::Label => Finding::hidden_label(table, &column.name),
+            Self::EmptyLabel => Finding::empty_label(table, &column.name),
         }
-        _ => Ok(kind),
     }
+}
+
+fn kind_of(
+    column: &ColumnRow,
+    in_key: bool,
+    labels_are_logged: bool,
+    rules: &ValueRules,
+) -> Result<ColumnKind, Refused> {
+    let kind = ColumnKind::parse(&column.native_type).ok_or(Refused::Type)?;
+    let charset = match &column.text {
+        Some((name, _)) if kind.has_charset() => {
+            Some(rules.charsets.get(name).ok_or_else(|| Refused::Charset(name.clone()))?)
+        }
+        _ => None,
+    };
+    if let ColumnKind::Enum(labels) | ColumnKind::Set(labels) = &kind {
+        let is_unsure = labels.iter().any(|label| may_hide(label, charset.as_deref()));
+        if is_unsure && (in_key || !labels_are_logged) {
+            return Err(Refused::Label);
+        }
+        // As text it is the same as the value that is none of the labels.
+        if in_key && labels.iter().any(|label| label.is_empty()) {
+            return Err(Refused::EmptyLabel);
+        }
+    }
+    Ok(kind)
 }
 
 /// The index that identifies rows: the primary key, else the unique one of the fewest columns.

@@ -4,6 +4,7 @@
 #![warn(missing_docs)]
 
 mod binlog;
+mod charsets;
 mod check;
 mod digest;
 mod discover;

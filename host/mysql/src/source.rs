@@ -6,6 +6,7 @@ mod refusal;
 mod run;
 mod tables;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -15,10 +16,12 @@ use cdchost_connector::{
 };
 use cdchost_model::{SourceOffset, TableId};
 use cdchost_mysql_position::{Reached, ServerUuid, SetOrder};
+use cdchost_mysql_row::{Charsets, TextRules, ValueRules, ZeroDate};
 use cdchost_mysql_wire::Connection;
 
+use crate::charsets;
 use crate::check::{check_server, check_tables, refuse, touch};
-use crate::discover::{Discovery, discover};
+use crate::discover::{Discovery, Search, discover};
 use crate::session::{self, ServerState, SessionError};
 use crate::snapshot::Fault;
 use offset::{Offset, State};
@@ -67,6 +70,7 @@ struct Look {
     known: Reached,
     discovery: Discovery,
     lower_case_names: bool,
+    rules: ValueRules,
 }
 
 #[async_trait]
@@ -132,7 +136,12 @@ impl MysqlSource {
         let facts = check_server(&mut connection, self.config.watermark, &mut findings).await?;
         let is_known = |id: &TableId| known.tables.iter().any(|table| table.schema.table == *id);
         let (server, mut reached) = self.reached(&mut connection).await?;
-        let mut discovery = discover(&mut connection, patterns, &is_known).await?;
+        let mut rules = ValueRules { charsets: Charsets::default(), zero_date: zero_date(self.config.zero_date) };
+        let fields = known.tables.iter().flat_map(|table| &table.schema.fields);
+        let sets = fields.filter_map(|field| TextRules::of(&field.native_type)).map(|text| text.charset.to_owned());
+        charsets::load(&mut connection, sets.collect::<BTreeSet<_>>(), &mut rules.charsets).await?;
+        let search = Search { patterns, known: &is_known, facts };
+        let mut discovery = discover(&mut connection, &search, &mut rules).await?;
         let mut looks = 1;
         loop {
             if looks == DISCOVERIES_MAX {
@@ -147,7 +156,7 @@ impl MysqlSource {
                 break;
             }
             reached = next_reached;
-            let next = discover(&mut connection, patterns, &is_known).await?;
+            let next = discover(&mut connection, &search, &mut rules).await?;
             let same = next.has_same_tables(&discovery);
             discovery = next;
             if same {
@@ -160,7 +169,7 @@ impl MysqlSource {
         }
         findings.append(&mut discovery.findings);
         discovery.findings = findings;
-        Ok(Look { server, known: reached, discovery, lower_case_names: facts.lower_case_names })
+        Ok(Look { server, known: reached, discovery, lower_case_names: facts.lower_case_names, rules })
     }
 
     /// The server, and the transactions that its tables are looked at after.
@@ -184,7 +193,7 @@ impl MysqlSource {
     ) -> Result<OpenedSource, ConnectorError> {
         let reads_rows = self.config.startup != StartupMode::Latest;
         let tables = match &restored {
-            Some((_, state)) => Tables::restored(state, look.discovery, &patterns)?,
+            Some((_, state)) => Tables::restored(state, look.discovery, &look.rules, &patterns)?,
             None => Tables::found(look.discovery, reads_rows),
         };
         let schemas = tables.schemas();
@@ -203,5 +212,13 @@ impl MysqlSource {
             fault: self.fault,
         });
         Ok(OpenedSource { source: Box::new(run), tables: schemas, tables_digest })
+    }
+}
+
+fn zero_date(configured: cdchost_config::ZeroDate) -> ZeroDate {
+    match configured {
+        cdchost_config::ZeroDate::Error => ZeroDate::Error,
+        cdchost_config::ZeroDate::Null => ZeroDate::Null,
+        cdchost_config::ZeroDate::Text => ZeroDate::Text,
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct TestArgs {
 }
 
 /// Suites that start servers.
-const WITH_SERVERS: [&str; 7] = ["cases", "cli", "source", "lake", "examples", "demo", "crash"];
+const WITH_SERVERS: [&str; 8] = ["cases", "cli", "source", "values", "lake", "examples", "demo", "crash"];
 /// Unit tests that do.
 const UNITS_WITH_SERVERS: [&str; 2] = ["server::tests", "shop::tests"];
 

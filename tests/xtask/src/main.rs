@@ -33,6 +33,8 @@ enum Xtask {
     Crash(Passed),
     /// Runs cases: SQL before and after the start, compared with the server
     Cases(Passed),
+    /// Feeds mutated rows of real servers to what reads them: `fuzz TARGET --seconds N`
+    Fuzz(Passed),
     /// Measures speed and memory
     Bench(Passed),
 }
@@ -62,6 +64,7 @@ fn run(command: Xtask) -> Result<bool> {
         Xtask::Test(args) => gates::test(&args),
         Xtask::Lint => gates::lint(),
         Xtask::Plugins => plugins::build().map(|()| true),
+        Xtask::Fuzz(p) => program("fuzz", &p.args),
         Xtask::Server(p) => need_tools().and_then(|()| program("server", &p.args)),
         Xtask::Bench(p) => {
             need_tools()?;

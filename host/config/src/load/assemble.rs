@@ -8,7 +8,7 @@ use super::options;
 use super::reader::Reader;
 use crate::{
     CheckpointConfig, ChunkConfig, Grants, Guarantee, Limits, MysqlConfig, PipelineConfig, RestartConfig, Secret,
-    SinkConfig, StartupMode, StorageConfig, TlsConfig, TlsMode, Watermark,
+    SinkConfig, StartupMode, StorageConfig, TlsConfig, TlsMode, Watermark, ZeroDate,
 };
 
 /// Puts all together. Where a value is wrong, something stands in its place: a finding keeps it from being used.
@@ -60,6 +60,7 @@ fn source(reader: &mut Reader<'_>, node: Option<&Node<'_>>) -> MysqlConfig {
             bytes: chunk.map(|chunk| chunk.size("bytes")).unwrap_or_default(),
         },
         watermark: node.map(watermark).unwrap_or_default(),
+        zero_date: node.map(zero_date).unwrap_or_default(),
         heartbeat: node.map(|node| node.duration("heartbeat")).unwrap_or_default(),
         connect_timeout: node.map(|node| node.duration("connect-timeout")).unwrap_or_default(),
         reconnect_timeout: node.map(|node| node.duration("reconnect-timeout")).unwrap_or_default(),
@@ -72,6 +73,14 @@ fn watermark(node: &Node<'_>) -> Watermark {
         "lock" => Watermark::Lock,
         "lag" => Watermark::Lag(node.duration("watermark-lag")),
         _ => Watermark::Gtid,
+    }
+}
+
+fn zero_date(node: &Node<'_>) -> ZeroDate {
+    match node.string("zero-date").as_str() {
+        "null" => ZeroDate::Null,
+        "text" => ZeroDate::Text,
+        _ => ZeroDate::Error,
     }
 }
 

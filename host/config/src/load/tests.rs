@@ -95,6 +95,7 @@ readers = 5
 chunk = { rows = 10, bytes = "1MiB" }
 watermark = "lag"
 watermark-lag = "7s"
+zero-date = "text"
 heartbeat = "1s"
 connect-timeout = "2s"
 reconnect-timeout = "3s"

@@ -200,6 +200,13 @@ static SOURCE: Section = Section {
              trusts that it was long enough, which only guarantee = \"at-least-once\" takes.",
         ),
         default("watermark-lag", seconds(1, 3600), "5s", "How long `watermark = \"lag\"` waits before each chunk."),
+        default(
+            "zero-date",
+            Kind::Choice { words: &["error", "null", "text"], not_offered: &[] },
+            "error",
+            "Dates with a zero in year, month or day: stop; NULL, in columns that may then be NULL; or all dates as the \
+             server's text.",
+        ),
         default("heartbeat", seconds(1, 3600), "5s", "The log's connection counts as lost after three of these."),
         default("connect-timeout", seconds(1, 600), "10s", "Time to connect and log in."),
         default(
@@ -214,7 +221,6 @@ static SOURCE: Section = Section {
     not_offered: &[
         ("failover", "failover between servers is not offered yet: name one host"),
         ("on-gap", "take the key out: binlogs purged too early stop the pipeline"),
-        ("zero-date", "take the key out: a zero date stops the pipeline with table and column"),
     ],
 };
 

@@ -17,3 +17,26 @@ pub(crate) fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Result<&'a [u8], 
     *bytes = rest;
     Ok(value)
 }
+
+/// A number in one byte, or behind a mark in two, three or eight.
+#[inline]
+pub(crate) fn length_coded_number(bytes: &mut &[u8]) -> Result<u64, ValueError> {
+    let [first] = fixed(bytes)?;
+    Ok(match first {
+        0..=250 => first.into(),
+        252 => u16::from_le_bytes(fixed(bytes)?).into(),
+        253 => {
+            let [low, middle, high] = fixed(bytes)?;
+            u32::from_le_bytes([low, middle, high, 0]).into()
+        }
+        254 => u64::from_le_bytes(fixed(bytes)?),
+        _ => return Err(ValueError::Malformed("length")),
+    })
+}
+
+/// Bytes behind their length.
+#[inline]
+pub(crate) fn length_coded<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], ValueError> {
+    let length = usize::try_from(length_coded_number(bytes)?).map_err(|_| ValueError::TooLarge)?;
+    take(bytes, length)
+}

@@ -9,6 +9,8 @@ const GROUP_BYTES: [usize; 10] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
 const POWERS: [u32; 10] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 /// The most that the server stores.
 pub(crate) const PRECISION_MAX: u8 = 65;
+/// The most that a JSON document says: whole digits count by groups of nine there.
+const PRECISION_IN_JSON_MAX: u8 = 72 + 30;
 
 /// A whole number that digits can be put behind.
 pub(crate) trait Digits: Copy {
@@ -47,7 +49,11 @@ pub(crate) fn packed_bytes(precision: u8, scale: u8) -> usize {
 /// A packed value: the incomplete group of whole digits first, the incomplete one of the fraction last, the sign in
 /// the first bit, all bits turned for negative ones.
 pub(crate) fn packed<T: Digits>(bytes: &[u8], precision: u8, scale: u8) -> Result<T, ValueError> {
-    if precision > PRECISION_MAX || scale > precision || bytes.len() != packed_bytes(precision, scale) {
+    if precision > PRECISION_MAX { Err(ValueError::Malformed("decimal")) } else { unpack(bytes, precision, scale) }
+}
+
+fn unpack<T: Digits>(bytes: &[u8], precision: u8, scale: u8) -> Result<T, ValueError> {
+    if scale > precision || bytes.len() != packed_bytes(precision, scale) {
         return Err(ValueError::Malformed("decimal"));
     }
     let Some(&first) = bytes.first() else { return Ok(T::ZERO) };
@@ -123,9 +129,15 @@ pub(crate) fn text<T: Digits>(text: &[u8], scale: u8) -> Result<T, ValueError> {
 
 /// A packed value as the server's text, as JSON documents print it.
 pub(crate) fn print(bytes: &[u8], precision: u8, scale: u8, out: &mut Vec<u8>) -> Result<(), ValueError> {
-    let value: i256 = packed(bytes, precision, scale)?;
+    if precision > PRECISION_IN_JSON_MAX {
+        return Err(ValueError::Malformed("decimal"));
+    }
+    let value: i256 = unpack(bytes, precision, scale)?;
     let text = value.to_string();
     let (sign, digits) = text.strip_prefix('-').map_or(("", text.as_str()), |digits| ("-", digits));
+    if digits.len() > usize::from(PRECISION_MAX) {
+        return Err(ValueError::Malformed("decimal"));
+    }
     let scale = usize::from(scale);
     let padded = format!("{digits:0>width$}", width = scale + 1);
     let (whole, fraction) = padded.split_at(padded.len() - scale);

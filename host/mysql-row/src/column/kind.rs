@@ -65,7 +65,61 @@ pub enum ColumnKind {
     },
     /// YEAR.
     Year,
+    /// BIT: as many whole bytes as its bits need, the highest first.
+    Bit {
+        /// 1 to 64.
+        bits: u8,
+    },
+    /// GEOMETRY and its kin: SRID and WKB, as stored.
+    Geometry,
+    /// VECTOR: four bytes a number, the lowest first, as stored.
+    Vector {
+        /// Numbers at most.
+        dimensions: u32,
+    },
+    /// MariaDB's types that are stored as bytes and shown as text.
+    Shown(ShownBytes),
 }
+
+/// Types of MariaDB whose bytes in the log are text in a query's result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShownBytes {
+    /// UUID.
+    Uuid,
+    /// INET4.
+    Inet4,
+    /// INET6.
+    Inet6,
+}
+
+/// Character set and collation of a column's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextRules<'a> {
+    /// Name of the set.
+    pub charset: &'a str,
+    /// Name of the collation.
+    pub collation: &'a str,
+}
+
+impl<'a> TextRules<'a> {
+    /// A column's type with its set and collation behind it, as the server writes them in a definition. Sets that are
+    /// UTF-8 are left out.
+    pub fn append_to(&self, native: &str) -> String {
+        format!("{native}{CHARSET_MARK}{}{COLLATION_MARK}{}", self.charset, self.collation)
+    }
+
+    /// What [`Self::append_to`] has appended; none for UTF-8 and for what is no text.
+    pub fn of(native: &'a str) -> Option<Self> {
+        let (_, rules) = native.rsplit_once(CHARSET_MARK)?;
+        let (charset, collation) = rules.split_once(COLLATION_MARK)?;
+        // Inside of a label it would be followed by a quote.
+        let is_name = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        (is_name(charset) && is_name(collation)).then_some(Self { charset, collation })
+    }
+}
+
+const CHARSET_MARK: &str = " character set ";
+const COLLATION_MARK: &str = " collate ";
 
 /// The labels of an ENUM or SET.
 pub type Labels = Arc<[Box<str>]>;
@@ -111,6 +165,16 @@ impl ColumnKind {
             "datetime" => Some(Self::Datetime { fraction: fraction? }),
             "timestamp" => Some(Self::Timestamp { fraction: fraction? }),
             "year" => Some(Self::Year),
+            "bit" => {
+                let bits = u8::try_from(first.unwrap_or(1)).ok().filter(|bits| (1..=64).contains(bits))?;
+                Some(Self::Bit { bits })
+            }
+            "geometry" | "point" | "linestring" | "polygon" | "multipoint" | "multilinestring" | "multipolygon"
+            | "geomcollection" | "geometrycollection" => Some(Self::Geometry),
+            "vector" => Some(Self::Vector { dimensions: first? }),
+            "uuid" => Some(Self::Shown(ShownBytes::Uuid)),
+            "inet4" => Some(Self::Shown(ShownBytes::Inet4)),
+            "inet6" => Some(Self::Shown(ShownBytes::Inet6)),
             _ => None,
         }
     }
@@ -140,12 +204,40 @@ impl ColumnKind {
             Self::Time { fraction } => LogicalType::Time { fraction },
             Self::Datetime { fraction } => LogicalType::Timestamp { fraction },
             Self::Timestamp { fraction } => LogicalType::TimestampUtc { fraction },
+            Self::Bit { bits } => LogicalType::Bytes { max: Some(u32::from(bits.div_ceil(8))) },
+            Self::Geometry => LogicalType::Geometry,
+            Self::Vector { dimensions } => LogicalType::Bytes { max: dimensions.checked_mul(4) },
+            Self::Shown(shown) => LogicalType::Text { max: Some(shown.characters()) },
         }
     }
 
     /// Whether its values are text in a character set of the column's own.
     pub fn has_charset(&self) -> bool {
         matches!(self, Self::Text { .. } | Self::Enum(_) | Self::Set(_))
+    }
+
+    /// Whether its values may be zero dates.
+    pub fn is_date(&self) -> bool {
+        matches!(self, Self::Date | Self::Datetime { .. } | Self::Timestamp { .. })
+    }
+}
+
+impl ShownBytes {
+    /// Characters of the longest text.
+    fn characters(self) -> u32 {
+        match self {
+            Self::Uuid => 36,
+            Self::Inet4 => 15,
+            Self::Inet6 => 39,
+        }
+    }
+
+    /// Bytes in the log.
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Self::Inet4 => 4,
+            Self::Uuid | Self::Inet6 => 16,
+        }
     }
 }
 
@@ -159,7 +251,7 @@ fn parse_sizes(rest: &str) -> Option<(Vec<u32>, &str)> {
     Some((sizes, attributes))
 }
 
-/// `('a','it''s')` as labels. The server doubles quotes inside of labels and writes all else as it is.
+/// `('a','it''s')` as labels, whatever follows. The server doubles quotes inside of labels and writes all else as it is.
 fn parse_labels(rest: &str) -> Option<Vec<Box<str>>> {
     let mut chars = rest.trim().strip_prefix('(')?.chars().peekable();
     let mut labels = Vec::new();

@@ -2,6 +2,8 @@
 
 use super::ValueError;
 
+/// Hours that a TIME reaches, with its minutes and seconds.
+const TIME_SECONDS_MAX: i64 = 838 * 3600 + 59 * 60 + 59;
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 
@@ -23,22 +25,55 @@ pub(crate) struct Clock {
 }
 
 impl Day {
+    /// The zero date.
+    pub(crate) const ZERO: Self = Self { year: 0, month: 0, day: 0 };
+
+    /// Fields that the server can store, zeros among them.
+    pub(crate) fn checked(self) -> Result<Self, ValueError> {
+        let fits = self.year <= 9999 && self.month <= 12 && self.day <= 31;
+        if fits { Ok(self) } else { Err(ValueError::Malformed("date")) }
+    }
+
+    /// Day and time of day of a moment in microseconds since 1970-01-01.
+    pub(crate) fn at(micros: i64) -> (Self, Clock) {
+        let seconds = micros.div_euclid(MICROS_PER_SECOND);
+        let (days, of_day) = (seconds.div_euclid(SECONDS_PER_DAY), seconds.rem_euclid(SECONDS_PER_DAY));
+        // The same years from March on and eras as in `days`, backwards.
+        let days = days + 719_468;
+        let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let month = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * month + 2) / 5 + 1;
+        let month = if month < 10 { month + 3 } else { month - 9 };
+        let year = year_of_era + era * 400 + i64::from(month <= 2);
+        let field = |value: i64| u32::try_from(value).unwrap_or(u32::MAX); // a year before 0 is out of any calendar
+        let clock = Clock {
+            hour: field(of_day / 3600),
+            minute: field(of_day / 60 % 60),
+            second: field(of_day % 60),
+            micro: field(micros.rem_euclid(MICROS_PER_SECOND)),
+        };
+        (Self { year: field(year), month: field(month), day: field(day) }, clock)
+    }
+
     /// Days since 1970-01-01 in the calendar without gaps that the server uses. The server stores days whose month or
-    /// day is zero, and all zeros; they are no day.
+    /// day is zero, all zeros, and days behind a month's last; they are no day.
     pub(crate) fn days(self) -> Result<i32, ValueError> {
         let Self { year, month, day } = self;
         if month == 0 || day == 0 {
             return Err(ValueError::ZeroDate);
         }
-        // With ALLOW_INVALID_DATES a server stores a 31st of February.
+        self.checked()?;
+        // With ALLOW_INVALID_DATES there is a 31st of February.
         let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
         let last = match month {
             2 => 28 + u32::from(is_leap),
             4 | 6 | 9 | 11 => 30,
             _ => 31,
         };
-        if year > 9999 || month > 12 || day > last {
-            return Err(ValueError::Malformed("date"));
+        if day > last {
+            return Err(ValueError::ZeroDate);
         }
         // Years begin in March, so that the leap day is the last of its year; eras of 400 years repeat.
         let year = year as i32 - i32::from(month <= 2); // a year is below 10,000
@@ -58,7 +93,7 @@ impl Clock {
     }
 
     /// Fields that a clock can show.
-    fn checked(self, hours: u32) -> Result<Self, ValueError> {
+    pub(crate) fn checked(self, hours: u32) -> Result<Self, ValueError> {
         let fits = self.hour <= hours && self.minute < 60 && self.second < 60 && self.micro < 1_000_000;
         if fits { Ok(self) } else { Err(ValueError::Malformed("time of day")) }
     }
@@ -82,23 +117,16 @@ pub(crate) fn fraction_bytes(digits: u8) -> usize {
 }
 
 /// DATE in the log: 3 bytes, little-endian.
-pub(crate) fn packed_date(bytes: [u8; 3]) -> Result<i32, ValueError> {
+pub(crate) fn packed_date(bytes: [u8; 3]) -> Day {
     let packed = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]);
-    Day { year: packed >> 9, month: (packed >> 5) & 15, day: packed & 31 }.days()
+    Day { year: packed >> 9, month: (packed >> 5) & 15, day: packed & 31 }
 }
 
 /// DATETIME in the log: 5 bytes and the fraction, big-endian, biased.
-pub(crate) fn packed_datetime(bytes: &[u8], digits: u8) -> Result<i64, ValueError> {
+pub(crate) fn packed_datetime(bytes: &[u8], digits: u8) -> Result<(Day, Clock), ValueError> {
     let (whole, fraction) = bytes.split_at_checked(5).ok_or(ValueError::Short)?;
     let whole = big_endian(whole).checked_sub(0x80_0000_0000).ok_or(ValueError::Malformed("datetime"))?;
-    let micro = micros_of(fraction, digits)?;
-    datetime_of(whole, micro)
-}
-
-/// The same packing without bias and fraction, as JSON documents have it too.
-pub(crate) fn datetime_of(whole: u64, micro: u32) -> Result<i64, ValueError> {
-    let (day, clock) = datetime_fields(whole, micro);
-    timestamp(day, clock)
+    Ok(datetime_fields(whole, micros_of(fraction, digits)?))
 }
 
 /// Calendar fields of a packed datetime.
@@ -115,15 +143,16 @@ pub(crate) fn time_fields(whole: u64, micro: u32) -> Clock {
     Clock { hour: field(12, 1023), minute: field(6, 63), second: field(0, 63), micro }
 }
 
-/// TIMESTAMP in the log: 4 bytes and the fraction, big-endian. Zero is the zero timestamp, not 1970.
-pub(crate) fn packed_timestamp(bytes: &[u8], digits: u8) -> Result<i64, ValueError> {
+/// TIMESTAMP in the log: 4 bytes and the fraction, big-endian. All zeros are the zero timestamp, not 1970: none.
+pub(crate) fn packed_timestamp(bytes: &[u8], digits: u8) -> Result<Option<i64>, ValueError> {
     let (whole, fraction) = bytes.split_at_checked(4).ok_or(ValueError::Short)?;
     let micro = micros_of(fraction, digits)?;
-    let seconds = i64::try_from(big_endian(whole)).expect("four bytes fit");
-    if seconds == 0 && micro == 0 {
-        return Err(ValueError::ZeroDate);
-    }
-    Ok(seconds * MICROS_PER_SECOND + i64::from(micro))
+    Ok(instant(big_endian(whole), micro))
+}
+
+fn instant(seconds: u64, micro: u32) -> Option<i64> {
+    let seconds = i64::try_from(seconds).expect("four bytes fit");
+    (seconds != 0 || micro != 0).then(|| seconds * MICROS_PER_SECOND + i64::from(micro))
 }
 
 /// TIME in the log: 3 bytes and the fraction, big-endian, biased, negative ones as a two's complement of the whole.
@@ -135,6 +164,75 @@ pub(crate) fn packed_time(bytes: &[u8], digits: u8) -> Result<i64, ValueError> {
     let fraction = packed & ((1 << fraction_bits) - 1);
     let micro = scaled_micros(fraction, digits)?;
     duration(signed < 0, time_fields(packed >> fraction_bits, micro))
+}
+
+/// Bytes of a TIMESTAMP as servers wrote it before MySQL 5.6, and as MariaDB may still hold it.
+pub(crate) fn old_timestamp_bytes(digits: u8) -> usize {
+    4 + fraction_bytes(digits)
+}
+
+/// Bytes of a DATETIME of that kind.
+pub(crate) fn old_datetime_bytes(digits: u8) -> usize {
+    [8, 6, 6, 7, 7, 7, 8].get(usize::from(digits)).copied().unwrap_or(8)
+}
+
+/// Bytes of a TIME of that kind.
+pub(crate) fn old_time_bytes(digits: u8) -> usize {
+    [3, 4, 4, 5, 5, 5, 6].get(usize::from(digits)).copied().unwrap_or(6)
+}
+
+/// TIMESTAMP of that kind: the seconds, little-endian without a fraction, big-endian in front of one.
+pub(crate) fn old_timestamp(bytes: &[u8], digits: u8) -> Result<Option<i64>, ValueError> {
+    let (whole, fraction) = bytes.split_first_chunk::<4>().ok_or(ValueError::Short)?;
+    if digits == 0 {
+        return Ok(instant(u32::from_le_bytes(*whole).into(), 0));
+    }
+    let micro = big_endian(fraction).checked_mul(digit_micros(digits)).and_then(|micro| u32::try_from(micro).ok());
+    let micro = micro.filter(|&micro| micro < 1_000_000).ok_or(ValueError::Malformed("fraction of a second"))?;
+    Ok(instant(u32::from_be_bytes(*whole).into(), micro))
+}
+
+/// DATETIME of that kind: its digits as a number, little-endian; with a fraction a count of its smallest steps, as if
+/// years had 13 months of 32 days.
+pub(crate) fn old_datetime(bytes: &[u8], digits: u8) -> Result<(Day, Clock), ValueError> {
+    if digits == 0 {
+        let number = u64::from_le_bytes(bytes.try_into().map_err(|_| ValueError::Short)?);
+        let (date, time) = (number / 1_000_000, number % 1_000_000);
+        let field = |value: u64| u32::try_from(value).map_err(|_| ValueError::Malformed("datetime"));
+        let day = Day { year: field(date / 10_000)?, month: field(date / 100 % 100)?, day: field(date % 100)? };
+        return Ok((day, clock_of_digits(field(time)?)));
+    }
+    let micros = big_endian(bytes).checked_mul(digit_micros(digits)).ok_or(ValueError::Malformed("datetime"))?;
+    let (seconds, micro) = (micros / 1_000_000, micros % 1_000_000);
+    let field = |value: u64| u32::try_from(value).map_err(|_| ValueError::Malformed("datetime"));
+    let (days, of_day) = (seconds / 86_400, field(seconds % 86_400)?);
+    let day = Day { year: field(days / 416)?, month: field(days / 32 % 13)?, day: field(days % 32)? };
+    Ok((day, Clock { hour: of_day / 3600, minute: of_day / 60 % 60, second: of_day % 60, micro: field(micro)? }))
+}
+
+/// TIME of that kind: its digits as a signed number, little-endian; with a fraction a count of its smallest steps above
+/// the least TIME.
+pub(crate) fn old_time(bytes: &[u8], digits: u8) -> Result<i64, ValueError> {
+    if digits == 0 {
+        let &[low, middle, high] = bytes.first_chunk::<3>().ok_or(ValueError::Short)?;
+        let number = i32::from_le_bytes([0, low, middle, high]) >> 8;
+        return duration(number < 0, clock_of_digits(number.unsigned_abs()));
+    }
+    let step = i64::try_from(digit_micros(digits)).expect("a second has a million microseconds");
+    let zero = (TIME_SECONDS_MAX + 1) * MICROS_PER_SECOND / step;
+    let steps = i64::try_from(big_endian(bytes)).map_err(|_| ValueError::Malformed("time"))? - zero;
+    let micros = steps.checked_mul(step).ok_or(ValueError::Malformed("time"))?;
+    let fits = micros.abs() < (TIME_SECONDS_MAX + 1) * MICROS_PER_SECOND;
+    if fits { Ok(micros) } else { Err(ValueError::Malformed("time")) }
+}
+
+fn clock_of_digits(number: u32) -> Clock {
+    Clock { hour: number / 10_000, minute: number / 100 % 100, second: number % 100, micro: 0 }
+}
+
+/// Microseconds of the last of so many digits of a fraction.
+fn digit_micros(digits: u8) -> u64 {
+    10u64.pow(6 - u32::from(digits.min(6)))
 }
 
 /// YEAR in the log: one byte, 0 for the year 0000.
@@ -176,8 +274,9 @@ mod tests {
         assert_eq!(days(0, 0, 0), Err(ValueError::ZeroDate));
         assert_eq!(days(2024, 0, 10), Err(ValueError::ZeroDate));
         assert_eq!(days(2024, 13, 1), Err(ValueError::Malformed("date")));
-        for (year, month, day) in [(2021, 2, 29), (2024, 2, 30), (1900, 2, 29), (2024, 4, 31), (2024, 12, 32)] {
-            assert_eq!(days(year, month, day), Err(ValueError::Malformed("date")), "{year}-{month}-{day}");
+        assert_eq!(days(2024, 12, 32), Err(ValueError::Malformed("date")));
+        for (year, month, day) in [(2021, 2, 29), (2024, 2, 30), (1900, 2, 29), (2024, 4, 31)] {
+            assert_eq!(days(year, month, day), Err(ValueError::ZeroDate), "{year}-{month}-{day}");
         }
         let mut expected = days(1, 1, 1).unwrap();
         for year in 1..=2400 {
@@ -193,18 +292,64 @@ mod tests {
     }
 
     #[test]
+    fn moments_have_a_day() {
+        for (micros, year, month, day) in [
+            (0, 1970, 1, 1),
+            (-1, 1969, 12, 31),
+            (951_782_400_000_000, 2000, 2, 29),
+            (4_294_967_295_000_000, 2106, 2, 7),
+        ] {
+            let (found, clock) = Day::at(micros);
+            assert_eq!(found, Day { year, month, day }, "{micros}");
+            assert_eq!(timestamp(found, clock), Ok(micros));
+        }
+        for days in (-700_000..3_000_000).step_by(17) {
+            let micros = days * SECONDS_PER_DAY * MICROS_PER_SECOND + 86_399_999_999;
+            let (day, clock) = Day::at(micros);
+            if day.year < 10_000 {
+                assert_eq!(timestamp(day, clock), Ok(micros));
+            }
+        }
+    }
+
+    #[test]
     fn packed_forms_come_apart() {
         // 2020-01-02 03:04:05.678 in a DATETIME(3).
         let whole = ((2020u64 * 13 + 1) << 22 | 2 << 17 | 3 << 12 | 4 << 6 | 5) + 0x80_0000_0000;
         let mut bytes = whole.to_be_bytes()[3..].to_vec();
         bytes.extend(6780u16.to_be_bytes());
-        assert_eq!(packed_datetime(&bytes, 3), Ok(1_577_934_245_678_000));
-        assert_eq!(packed_datetime(&[0x80, 0, 0, 0, 0], 0), Err(ValueError::ZeroDate));
-        assert_eq!(packed_timestamp(&[0, 0, 0, 0], 0), Err(ValueError::ZeroDate));
-        assert_eq!(packed_timestamp(&[0, 0, 0, 1, 0x0f, 0x42, 0x3f], 6), Ok(1_999_999));
-        assert_eq!(packed_date([0x22, 0xc8, 0x0f]), Ok(Day { year: 2020, month: 1, day: 2 }.days().unwrap()));
+        let micros = |bytes: &[u8], digits| {
+            let (day, clock) = packed_datetime(bytes, digits)?;
+            timestamp(day, clock)
+        };
+        assert_eq!(micros(&bytes, 3), Ok(1_577_934_245_678_000));
+        assert_eq!(micros(&[0x80, 0, 0, 0, 0], 0), Err(ValueError::ZeroDate));
+        assert_eq!(packed_timestamp(&[0, 0, 0, 0], 0), Ok(None));
+        assert_eq!(packed_timestamp(&[0, 0, 0, 1, 0x0f, 0x42, 0x3f], 6), Ok(Some(1_999_999)));
+        assert_eq!(packed_date([0x22, 0xc8, 0x0f]), Day { year: 2020, month: 1, day: 2 });
         assert_eq!(packed_year(0), 0);
         assert_eq!(packed_year(255), 2155);
+    }
+
+    /// Bytes as MariaDB 10.11 writes them without `mysql56_temporal_format`.
+    #[test]
+    fn old_forms_come_apart() {
+        let moment = Ok(Some(1_709_210_096_000_000));
+        assert_eq!(old_timestamp(&[0xf0, 0x79, 0xe0, 0x65], 0), moment);
+        assert_eq!(old_timestamp(&[0x65, 0xe0, 0x79, 0xf0, 0x03, 0x15], 3), Ok(Some(1_709_210_096_789_000)));
+        assert_eq!(old_timestamp(&[0x65, 0xe0, 0x79, 0xf0, 0x0c, 0x0a, 0x14], 6), Ok(Some(1_709_210_096_789_012)));
+        assert_eq!(old_timestamp(&[0; 4], 0), Ok(None));
+        let datetime =
+            |bytes: &[u8], digits| old_datetime(bytes, digits).and_then(|(day, clock)| timestamp(day, clock));
+        assert_eq!(datetime(&[0x80, 0xc5, 0xaa, 0x8b, 0x68, 0x12, 0, 0], 0).map(Some), moment);
+        assert_eq!(datetime(&[0x06, 0x9d, 0xf8, 0x8f, 0xdc, 0x0e], 2), Ok(1_709_210_096_780_000));
+        assert_eq!(datetime(&[0x01, 0x02, 0x7a, 0xbd, 0x73, 0x84, 0x06, 0x14], 6), Ok(1_709_210_096_789_012));
+        let time = (12 * 3600 + 34 * 60 + 56) * 1_000_000;
+        assert_eq!(old_time(&[0x40, 0xe2, 0x01], 0), Ok(time));
+        assert_eq!(old_time(&[0x01, 0xd3, 0xc9, 0xc7], 1), Ok(time + 700_000));
+        assert_eq!(old_time(&[0, 0, 0, 1], 1), Ok(-(TIME_SECONDS_MAX * 1_000_000 + 900_000)));
+        assert_eq!(old_time(&[0; 4], 1), Err(ValueError::Malformed("time")));
+        assert_eq!(old_time(&[0xb1, 0x04, 0x80], 0), Err(ValueError::Malformed("time of day")));
     }
 
     #[test]

@@ -1,16 +1,20 @@
 //! How the images of one table map are read: compiled once, after the map was checked against the table as we know it.
 
+use std::sync::Arc;
+
 use cdchost_mysql_wire::binlog::{TableMap, TableMapColumn};
 use cdchost_mysql_wire::column_type::{
-    BIT, BLOB, DATE, DATETIME2, DOUBLE, ENUM, FLOAT, GEOMETRY, INT24, JSON, LONG, LONGLONG, NEWDATE, NEWDECIMAL, SET,
-    SHORT, STRING, TIME2, TIMESTAMP2, TINY, VAR_STRING, VARCHAR, VECTOR, YEAR,
+    BIT, BLOB, BLOB_COMPRESSED, DATE, DATETIME, DATETIME2, DOUBLE, ENUM, FLOAT, GEOMETRY, INT24, JSON, LONG, LONGLONG,
+    NEWDATE, NEWDECIMAL, SET, SHORT, STRING, TIME, TIME2, TIMESTAMP, TIMESTAMP2, TINY, VAR_STRING, VARCHAR,
+    VARCHAR_COMPRESSED, VECTOR, YEAR,
 };
 
-use crate::column::temporal::fraction_bytes;
-use crate::column::{ColumnKind, Labels, TableLayout, decimal};
+use super::reach::{PassPlan, counted_width, json_columns, reach};
+use crate::charset::Charset;
+use crate::column::{ColumnKind, ColumnReading, Labels, ShownBytes, TableLayout, ZeroDate, decimal};
 
 /// How one value is read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Step {
     I8,
     U8,
@@ -30,10 +34,26 @@ pub(crate) enum Step {
         scale: u8,
         bytes: usize,
     },
-    /// Text or bytes behind a length of so many bytes.
+    /// Text in UTF-8, or bytes, behind a length of so many bytes.
     Counted {
         width: u8,
     },
+    /// Text of a set that is not UTF-8.
+    Text {
+        width: u8,
+        charset: Arc<Charset>,
+    },
+    /// The same, or bytes, as MariaDB packs them.
+    Compressed {
+        width: u8,
+        charset: Option<Arc<Charset>>,
+    },
+    /// So many bytes.
+    Fixed {
+        bytes: usize,
+    },
+    /// Bytes without their trailing zeros that are text elsewhere.
+    Shown(ShownBytes),
     /// Bytes without their trailing zeros, up to `length`.
     Padded {
         width: u8,
@@ -53,15 +73,29 @@ pub(crate) enum Step {
     Json {
         width: u8,
     },
-    Date,
+    Date(ZeroDate),
     Time {
         fraction: u8,
     },
     Datetime {
         fraction: u8,
+        zero_date: ZeroDate,
     },
     Timestamp {
         fraction: u8,
+        zero_date: ZeroDate,
+    },
+    /// These three as servers wrote them before MySQL 5.6.
+    OldTime {
+        fraction: u8,
+    },
+    OldDatetime {
+        fraction: u8,
+        zero_date: ZeroDate,
+    },
+    OldTimestamp {
+        fraction: u8,
+        zero_date: ZeroDate,
     },
     Year,
 }
@@ -77,21 +111,8 @@ pub(crate) struct PlannedColumn {
 #[derive(Debug)]
 pub struct Plan {
     pub(crate) columns: Vec<PlannedColumn>,
-}
-
-/// How far one value reaches, where it is only passed over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// So many bytes.
-    Fixed(usize),
-    /// As many as a length of so many bytes says.
-    Counted(u8),
-}
-
-/// How the images of a table are passed over. Needs nothing but the table map.
-#[derive(Debug)]
-pub struct PassPlan {
-    pub(crate) columns: Vec<Reach>,
+    /// How far the values reach, for those who need some of them alone.
+    pub(crate) pass: PassPlan,
 }
 
 /// How the log's table differs from the table as we know it.
@@ -127,6 +148,12 @@ pub enum Mismatch {
         /// What the log says with the type.
         metadata: u16,
     },
+    /// Labels that the server cannot show.
+    #[error("column `{column}` has labels that the server shows with `?`, and the log does not name them")]
+    HiddenLabels {
+        /// Its name.
+        column: String,
+    },
     /// An ENUM or SET with other labels.
     #[error("column `{column}` has other labels in the log than it is known with")]
     Labels {
@@ -136,7 +163,13 @@ pub enum Mismatch {
 }
 
 impl Plan {
-    /// Columns of an image.
+    /// Columns of a row of the log, hidden ones included.
+    pub fn logged_columns(&self) -> usize {
+        self.pass.logged
+    }
+
+    /// Columns of an image: the first ones of the log. Behind them the log names columns that the server hides, those of
+    /// functional indexes; no image holds them.
     pub fn column_count(&self) -> usize {
         self.columns.len()
     }
@@ -144,37 +177,77 @@ impl Plan {
     /// Checks a table map against the table as it is known, and compiles how its images are read.
     pub fn compile(map: &TableMap, layout: &TableLayout) -> Result<Self, Mismatch> {
         let known = &layout.schema.fields;
-        if map.columns.len() != known.len() {
+        if map.columns.len() < known.len() {
             return Err(Mismatch::Count { known: known.len(), found: map.columns.len() });
         }
         let mut columns = Vec::with_capacity(known.len());
-        for (place, ((field, kind), logged)) in known.iter().zip(&layout.kinds).zip(&map.columns).enumerate() {
+        let mut reaches = Vec::with_capacity(known.len());
+        for (place, (field, logged)) in known.iter().zip(&map.columns).enumerate() {
             if let Some(found) = logged.name.as_ref().filter(|found| **found != field.name) {
                 let (known, found) = (field.name.clone(), found.clone());
                 return Err(Mismatch::Name { place: place + 1, known, found });
             }
-            let step = step(kind, logged).ok_or_else(|| Mismatch::Type {
+            let (kind, reading) = (&layout.kinds[place], &layout.readings[place]);
+            let differs = || Mismatch::Type {
                 column: field.name.clone(),
                 known: field.native_type.clone(),
                 found: logged.column_type,
                 metadata: logged.metadata,
-            })?;
-            if let (Step::Enum { labels, .. } | Step::Set { labels, .. }, Some(found)) = (&step, &logged.labels)
-                && !labels.iter().map(|label| label.as_bytes()).eq(found.iter().map(Vec::as_slice))
-            {
-                return Err(Mismatch::Labels { column: field.name.clone() });
+            };
+            let mut step = step(kind, reading, logged).ok_or_else(differs)?;
+            if let Step::Enum { labels, .. } | Step::Set { labels, .. } = &mut step {
+                *labels = logged_labels(labels, reading, logged, &field.name)?;
             }
+            reaches.push(reach(logged, Some(kind)).ok_or_else(differs)?);
             columns.push(PlannedColumn { step, nullable: field.nullable });
         }
-        Ok(Self { columns })
+        let (json_columns, logged) = (json_columns(map), map.columns.len());
+        Ok(Self { columns, pass: PassPlan { columns: reaches, json_columns, logged } })
     }
 }
 
+/// The labels as the log has them. The server shows characters above U+FFFF as `?`, so the log's word counts.
+fn logged_labels(
+    known: &Labels,
+    reading: &ColumnReading,
+    logged: &TableMapColumn,
+    column: &str,
+) -> Result<Labels, Mismatch> {
+    let Some(found) = &logged.labels else {
+        return match known.iter().any(|label| may_hide(label, reading.charset.as_deref())) {
+            true => Err(Mismatch::HiddenLabels { column: column.to_owned() }),
+            false => Ok(Labels::clone(known)),
+        };
+    };
+    let decoded = |label: &Vec<u8>| -> Option<Box<str>> {
+        let mut text = Vec::with_capacity(label.len());
+        match &reading.charset {
+            Some(charset) => charset.decode(label, &mut text).ok()?,
+            None => text.extend_from_slice(label),
+        }
+        Some(String::from_utf8(text).ok()?.into())
+    };
+    let shown = |label: &str| label.chars().map(|c| if c > '\u{ffff}' { '?' } else { c }).collect::<String>();
+    let found: Option<Vec<Box<str>>> = found.iter().map(decoded).collect();
+    match found {
+        Some(found) if found.len() == known.len() && found.iter().zip(&**known).all(|(a, b)| shown(a) == **b) => {
+            Ok(found.into())
+        }
+        _ => Err(Mismatch::Labels { column: column.to_owned() }),
+    }
+}
+
+/// Whether a label as the server shows it may stand for another one: `?` is also what it shows for all characters above
+/// U+FFFF, where the column's set has such.
+pub fn may_hide(label: &str, charset: Option<&Charset>) -> bool {
+    label.contains('?') && charset.is_none_or(Charset::is_wide)
+}
+
 /// How a column of a kind is read where the log says it is of a type; none where they do not fit.
-fn step(kind: &ColumnKind, logged: &TableMapColumn) -> Option<Step> {
+fn step(kind: &ColumnKind, reading: &ColumnReading, logged: &TableMapColumn) -> Option<Step> {
     let (found, metadata) = (logged.column_type, logged.metadata);
     let small = u8::try_from(metadata).ok();
-    let fits = |types: &[u8]| types.contains(&found);
+    let zero_date = reading.zero_date;
     match *kind {
         ColumnKind::Integer { bytes, unsigned } => {
             if logged.unsigned.is_some_and(|found| found != unsigned) {
@@ -200,10 +273,7 @@ fn step(kind: &ColumnKind, logged: &TableMapColumn) -> Option<Step> {
             let same = found == NEWDECIMAL && metadata == u16::from(precision) * 256 + u16::from(scale);
             same.then(|| Step::Decimal { precision, scale, bytes: decimal::packed_bytes(precision, scale) })
         }
-        ColumnKind::Text { .. } | ColumnKind::Bytes { .. } => {
-            let width = if fits(&[VARCHAR, VAR_STRING, STRING, BLOB]) { counted_width(found, metadata) } else { None };
-            width.map(|width| Step::Counted { width })
-        }
+        ColumnKind::Text { .. } | ColumnKind::Bytes { .. } => counted_step(reading, found, metadata),
         ColumnKind::Binary { length } => {
             let width = if found == STRING { counted_width(found, metadata) } else { None };
             let length = usize::try_from(length).ok().filter(|&length| length == usize::from(metadata));
@@ -217,65 +287,55 @@ fn step(kind: &ColumnKind, logged: &TableMapColumn) -> Option<Step> {
             let bytes = small.filter(|bytes| found == SET && (1..=8).contains(bytes))?;
             Some(Step::Set { bytes, labels: Labels::clone(labels) })
         }
-        ColumnKind::Json => {
-            let width = small.filter(|width| found == JSON && (1..=4).contains(width))?;
-            Some(Step::Json { width })
+        ColumnKind::Json => length_of(JSON, logged).map(|width| Step::Json { width }),
+        ColumnKind::Geometry => length_of(GEOMETRY, logged).map(|width| Step::Counted { width }),
+        ColumnKind::Vector { .. } => length_of(VECTOR, logged).map(|width| Step::Counted { width }),
+        ColumnKind::Bit { bits } => {
+            let same = found == BIT && metadata >> 8 == u16::from(bits / 8) && metadata & 0xff == u16::from(bits % 8);
+            same.then_some(Step::Fixed { bytes: bits.div_ceil(8).into() })
         }
-        ColumnKind::Date => fits(&[DATE, NEWDATE]).then_some(Step::Date),
-        ColumnKind::Time { fraction } => {
-            (found == TIME2 && metadata == u16::from(fraction)).then_some(Step::Time { fraction })
+        ColumnKind::Shown(shown) => {
+            (found == STRING && usize::from(metadata) == shown.bytes()).then_some(Step::Shown(shown))
         }
-        ColumnKind::Datetime { fraction } => {
-            (found == DATETIME2 && metadata == u16::from(fraction)).then_some(Step::Datetime { fraction })
-        }
-        ColumnKind::Timestamp { fraction } => {
-            (found == TIMESTAMP2 && metadata == u16::from(fraction)).then_some(Step::Timestamp { fraction })
-        }
+        ColumnKind::Date => matches!(found, DATE | NEWDATE).then_some(Step::Date(zero_date)),
+        ColumnKind::Time { fraction } => match found {
+            TIME2 if metadata == u16::from(fraction) => Some(Step::Time { fraction }),
+            TIME => Some(Step::OldTime { fraction }),
+            _ => None,
+        },
+        ColumnKind::Datetime { fraction } => match found {
+            DATETIME2 if metadata == u16::from(fraction) => Some(Step::Datetime { fraction, zero_date }),
+            DATETIME => Some(Step::OldDatetime { fraction, zero_date }),
+            _ => None,
+        },
+        ColumnKind::Timestamp { fraction } => match found {
+            TIMESTAMP2 if metadata == u16::from(fraction) => Some(Step::Timestamp { fraction, zero_date }),
+            TIMESTAMP => Some(Step::OldTimestamp { fraction, zero_date }),
+            _ => None,
+        },
         ColumnKind::Year => (found == YEAR).then_some(Step::Year),
     }
 }
 
-/// Bytes of the length in front of texts and bytes.
-fn counted_width(found: u8, metadata: u16) -> Option<u8> {
+/// Text and bytes of variable length.
+fn counted_step(reading: &ColumnReading, found: u8, metadata: u16) -> Option<Step> {
+    let charset = reading.charset.as_ref().map(Arc::clone);
     match found {
-        BLOB => u8::try_from(metadata).ok().filter(|width| (1..=4).contains(width)),
-        _ => Some(if metadata > 255 { 2 } else { 1 }),
-    }
-}
-
-impl PassPlan {
-    /// Columns of an image.
-    pub fn column_count(&self) -> usize {
-        self.columns.len()
-    }
-
-    /// Compiles how images are passed over; none for a type whose values' lengths are not known.
-    pub fn compile(map: &TableMap) -> Option<Self> {
-        Some(Self { columns: map.columns.iter().map(reach).collect::<Option<_>>()? })
-    }
-}
-
-fn reach(column: &TableMapColumn) -> Option<Reach> {
-    let metadata = column.metadata;
-    let digits = u8::try_from(metadata).ok();
-    let fraction = || digits.filter(|&digits| digits <= 6).map(fraction_bytes);
-    Some(match column.column_type {
-        TINY | YEAR => Reach::Fixed(1),
-        SHORT => Reach::Fixed(2),
-        INT24 | DATE | NEWDATE => Reach::Fixed(3),
-        LONG => Reach::Fixed(4),
-        LONGLONG => Reach::Fixed(8),
-        FLOAT | DOUBLE | ENUM | SET => Reach::Fixed(usize::from(metadata)),
-        NEWDECIMAL => {
-            let [precision, scale] = metadata.to_be_bytes();
-            Reach::Fixed(decimal::packed_bytes(precision, scale))
+        BLOB_COMPRESSED | VARCHAR_COMPRESSED => {
+            Some(Step::Compressed { width: counted_width(found, metadata)?, charset })
         }
-        BIT => Reach::Fixed(usize::from(metadata >> 8) + usize::from(metadata & 0xff > 0)),
-        TIME2 => Reach::Fixed(3 + fraction()?),
-        TIMESTAMP2 => Reach::Fixed(4 + fraction()?),
-        DATETIME2 => Reach::Fixed(5 + fraction()?),
-        VARCHAR | VAR_STRING | STRING => Reach::Counted(counted_width(column.column_type, metadata)?),
-        BLOB | JSON | GEOMETRY | VECTOR => Reach::Counted(digits.filter(|width| (1..=4).contains(width))?),
-        _ => return None,
-    })
+        VARCHAR | VAR_STRING | STRING | BLOB => {
+            let width = counted_width(found, metadata)?;
+            Some(match charset {
+                Some(charset) => Step::Text { width, charset },
+                None => Step::Counted { width },
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Bytes of the length of a value, where the log's column is of this type.
+fn length_of(expected: u8, logged: &TableMapColumn) -> Option<u8> {
+    u8::try_from(logged.metadata).ok().filter(|width| logged.column_type == expected && (1..=4).contains(width))
 }

@@ -71,7 +71,15 @@ fn opaque_values_print() {
     assert_eq!(opaque(10, &(((2015i64 * 13 + 1) << 22 | 15 << 17) << 24).to_le_bytes()), "\"2015-01-15\"");
     assert_eq!(opaque(11, &(-(((25i64 << 12) | 7) << 24)).to_le_bytes()), "\"-25:00:07.000000\"");
     assert_eq!(opaque(246, &[4, 2, 0x8c, 0x22]), "12.34");
+    // The server says 66 digits of a DECIMAL(65,30): it counts the whole ones by nine.
+    let mut widest = vec![0x42, 0x1e, 0x7a, 0x0a, 0x1f, 0x00];
+    widest.extend([0xc4, 0x65, 0x36, 0x00].repeat(5));
+    widest.extend([0xc4, 0x65, 0x36, 0x00, 0xfc, 0x18]);
+    let digits = format!("-{}.{}", "9".repeat(35), "9".repeat(30));
+    assert_eq!(opaque(246, &widest), digits);
     assert_eq!(opaque(253, b"abc"), "\"base64:type253:YWJj\"");
+    let two_lines = format!("\"base64:type253:{}\\n{}\"", "eHh4".repeat(19), "eHh4".repeat(6));
+    assert_eq!(opaque(253, &[b'x'; 75]), two_lines);
 }
 
 #[test]

@@ -47,10 +47,10 @@ fn lengths_have_four_forms() {
     let behind = |head: &[u8]| [head, &value].concat();
     for head in [&[252, 44, 1][..], &[253, 44, 1, 0], &[254, 44, 1, 0, 0, 0, 0, 0, 0]] {
         let bytes = behind(head);
-        assert_eq!(whole(&bytes, |rest| counted(rest).map(<[u8]>::len)), Ok(300), "{head:?}");
-        refuses_all_shorter(&bytes, |rest| counted(rest).map(<[u8]>::len));
+        assert_eq!(whole(&bytes, |rest| length_coded(rest).map(<[u8]>::len)), Ok(300), "{head:?}");
+        refuses_all_shorter(&bytes, |rest| length_coded(rest).map(<[u8]>::len));
     }
-    assert_eq!(counted(&mut &[2, b'a', b'b'][..]), Ok(&b"ab"[..]));
-    assert_eq!(counted(&mut &[251, 0][..]), Err(ValueError::Malformed("length")));
-    assert_eq!(counted(&mut &[254, 255, 255, 255, 255, 255, 255, 255, 255][..]), Err(ValueError::Short));
+    assert_eq!(length_coded(&mut &[2, b'a', b'b'][..]), Ok(&b"ab"[..]));
+    assert_eq!(length_coded(&mut &[251, 0][..]), Err(ValueError::Malformed("length")));
+    assert_eq!(length_coded(&mut &[254, 255, 255, 255, 255, 255, 255, 255, 255][..]), Err(ValueError::Short));
 }

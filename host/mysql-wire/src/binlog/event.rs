@@ -71,6 +71,7 @@ impl<'a> EventBody<'a> {
             EventKind::WriteRows => Self::Rows(RowsEvent::read(RowsOp::Insert, &event.header, body)?),
             EventKind::UpdateRows => Self::Rows(RowsEvent::read(RowsOp::Update, &event.header, body)?),
             EventKind::DeleteRows => Self::Rows(RowsEvent::read(RowsOp::Delete, &event.header, body)?),
+            EventKind::PartialUpdateRows => Self::Rows(RowsEvent::read(RowsOp::PartialUpdate, &event.header, body)?),
             EventKind::Xid => Self::Xid(Reader::new("a transaction's end", body).u64()?),
             EventKind::XaPrepare => Self::XaPrepare(XaPrepare::read(body)?),
             EventKind::Incident => Self::Incident,
@@ -243,6 +244,16 @@ pub enum RowsOp {
     Update,
     /// Each row is a before image.
     Delete,
+    /// As an update, with after images that hold JSON documents as changes of those before.
+    PartialUpdate,
+}
+
+impl RowsOp {
+    /// Whether each row has a before image and an after image.
+    #[inline]
+    pub fn is_update(self) -> bool {
+        matches!(self, Self::Update | Self::PartialUpdate)
+    }
 }
 
 /// Rows of one table.
@@ -281,7 +292,7 @@ impl<'a> RowsEvent<'a> {
             return Err(ProtocolError::new(format!("a rows event of {column_count} columns")));
         }
         let present = reader.take(column_count.div_ceil(8))?;
-        let present_after = if op == RowsOp::Update { reader.take(column_count.div_ceil(8))? } else { present };
+        let present_after = if op.is_update() { reader.take(column_count.div_ceil(8))? } else { present };
         Ok(Self {
             op,
             table_id,
@@ -293,14 +304,15 @@ impl<'a> RowsEvent<'a> {
         })
     }
 
-    /// Whether all images have all columns.
+    /// Whether all images have exactly the first `count` columns.
     #[inline]
-    pub fn is_full(&self) -> bool {
-        let full = |present: &[u8]| {
-            (0..self.column_count)
-                .all(|column| present.get(column / 8).is_some_and(|byte| byte >> (column % 8) & 1 == 1))
+    pub fn holds_first(&self, count: usize) -> bool {
+        let holds = |present: &[u8]| {
+            (0..self.column_count).all(|column| {
+                present.get(column / 8).is_some_and(|byte| (byte >> (column % 8) & 1 == 1) == (column < count))
+            })
         };
-        full(self.present) && (self.op != RowsOp::Update || full(self.present_after))
+        holds(self.present) && (!self.op.is_update() || holds(self.present_after))
     }
 }
 

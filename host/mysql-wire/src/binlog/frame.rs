@@ -47,6 +47,8 @@ pub enum EventKind {
     UpdateRows,
     /// Rows deleted, version 1 or 2.
     DeleteRows,
+    /// Rows updated, with JSON documents as changes of what they were.
+    PartialUpdateRows,
     /// A transaction ends in a commit.
     Xid,
     /// A transaction is prepared.
@@ -100,7 +102,7 @@ pub const fn decision(event_type: u8) -> Decision {
         // Group replication's own notes: who certified a transaction, who joined.
         36 | 37 => Read(EventKind::Skipped),
         38 => Read(EventKind::XaPrepare),
-        39 => Refuse("partial JSON updates (set binlog_row_value_options = '')"),
+        39 => Read(EventKind::PartialUpdateRows),
         40 => Refuse("compressed transactions (set binlog_transaction_compression = OFF)"),
         41 => Read(EventKind::HeartbeatV2),
         42 => Refuse("GTIDs with tags"),

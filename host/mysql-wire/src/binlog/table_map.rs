@@ -1,8 +1,8 @@
 //! Table maps: which table the rows to follow belong to, and what its columns are.
 
 use crate::column_type::{
-    BIT, BLOB, DATETIME2, DOUBLE, ENUM, FLOAT, GEOMETRY, JSON, NEWDECIMAL, SET, STRING, TIME2, TIMESTAMP2, VAR_STRING,
-    VARCHAR, VECTOR,
+    BIT, BLOB, BLOB_COMPRESSED, DATETIME2, DOUBLE, ENUM, FLOAT, GEOMETRY, JSON, NEWDECIMAL, SET, STRING, TIME2,
+    TIMESTAMP2, VAR_STRING, VARCHAR, VARCHAR_COMPRESSED, VECTOR,
 };
 use crate::error::ProtocolError;
 use crate::packet::Reader;
@@ -110,10 +110,10 @@ fn type_and_metadata(column_type: u8, metadata: &mut Reader<'_>) -> Result<(u8, 
     match column_type {
         // TINY SHORT LONG NULL TIMESTAMP LONGLONG INT24 DATE TIME DATETIME YEAR NEWDATE
         1..=3 | 6..=14 => Ok((column_type, 0)),
-        FLOAT | DOUBLE | TIMESTAMP2 | DATETIME2 | TIME2 | VECTOR | JSON | BLOB | GEOMETRY => {
+        FLOAT | DOUBLE | TIMESTAMP2 | DATETIME2 | TIME2 | VECTOR | JSON | BLOB | BLOB_COMPRESSED | GEOMETRY => {
             Ok((column_type, metadata.u8()?.into()))
         }
-        VARCHAR | VAR_STRING => Ok((column_type, metadata.u16()?)),
+        VARCHAR | VARCHAR_COMPRESSED | VAR_STRING => Ok((column_type, metadata.u16()?)),
         BIT => Ok((column_type, metadata.u16()?)),
         NEWDECIMAL => Ok((column_type, metadata.array().map(u16::from_be_bytes)?)),
         STRING | ENUM | SET => {
@@ -230,7 +230,7 @@ impl TableMapColumn {
     }
 
     fn is_text(&self) -> bool {
-        matches!(self.column_type, VARCHAR | VAR_STRING | STRING | BLOB)
+        matches!(self.column_type, VARCHAR | VARCHAR_COMPRESSED | VAR_STRING | STRING | BLOB | BLOB_COMPRESSED)
     }
 
     fn is_labels(&self) -> bool {

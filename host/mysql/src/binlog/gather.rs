@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_model::{ChangeBatch, Op, RowMeta, TransactionRun};
-use cdchost_mysql_row::{ColumnError, Columns, ImagePlan, TableLayout, ValueError, read_image};
+use cdchost_mysql_row::{
+    ColumnError, Columns, ImagePlan, TableLayout, TextRules, ValueError, read_image, read_partial_image,
+};
 use cdchost_mysql_wire::binlog::RowsOp;
 
 /// A batch is cut when it has so many rows.
@@ -95,6 +97,12 @@ impl Gather {
                 self.image(plan, Op::UpdateBefore, rest, seq)?;
                 self.image(plan, Op::UpdateAfter, rest, seq)?;
             }
+            RowsOp::PartialUpdate => {
+                let before = *rest;
+                self.image(plan, Op::UpdateBefore, rest, seq)?;
+                read_partial_image(plan, before, rest, self.columns.as_mut_slice())?;
+                self.note(Op::UpdateAfter, seq);
+            }
         }
         self.raw_bytes += before - rest.len();
         let malformed = ColumnError { column: 0, error: ValueError::Malformed("transaction: it has 2^32 rows") };
@@ -105,10 +113,16 @@ impl Gather {
     #[inline]
     fn image(&mut self, plan: &ImagePlan, op: Op, rest: &mut &[u8], seq: i64) -> Result<(), ColumnError> {
         read_image(plan, rest, self.columns.as_mut_slice())?;
+        self.note(op, seq);
+        Ok(())
+    }
+
+    /// Notes what was done with the row just read.
+    #[inline]
+    fn note(&mut self, op: Op, seq: i64) {
         self.ops.push(op as u8);
         self.seqs.push(seq);
         self.ordinals.push(self.ordinal);
-        Ok(())
     }
 
     /// Appends the key of a row of the open batch.
@@ -185,16 +199,22 @@ pub(crate) fn value_error(layout: &TableLayout, error: ColumnError, place: &str)
             StopClass::Data,
             "mysql-zero-date",
             format!(
-                "find the rows with SELECT … FROM {table} WHERE `{column}` IN (0) OR MONTH(`{column}`) = 0 OR \
-                 DAY(`{column}`) = 0 and give them a real date, or leave the table out with tables = [\"!{table}\"]; \
-                 carrying zero dates (zero-date = \"null\" or \"text\") is not offered yet"
+                "set zero-date = \"null\" or zero-date = \"text\" in [source] and start the pipeline anew with an empty \
+                 checkpoint store, since either changes the column; or find the rows with SELECT … FROM {table} WHERE \
+                 `{column}` IN (0) OR MONTH(`{column}`) = 0 OR DAY(`{column}`) = 0 and give them a real date; or leave \
+                 the table out with tables = [\"!{table}\"]"
             ),
         ),
-        ValueError::Text => (
-            StopClass::Data,
-            "mysql-invalid-text",
-            format!("mend the rows of {table} whose `{column}` is no valid UTF-8, or make the column a binary one"),
-        ),
+        ValueError::Text | ValueError::Unmapped => {
+            let field = layout.schema.fields.get(error.column);
+            let charset =
+                field.and_then(|field| TextRules::of(&field.native_type)).map_or("utf8mb4", |text| text.charset);
+            let instruction = format!(
+                "find the rows with SELECT … FROM {table} WHERE HEX(`{column}`) <> HEX(CONVERT(CONVERT(`{column}` USING \
+                 utf8mb4) USING {charset})) and mend them, or make the column a binary one"
+            );
+            (StopClass::Data, "mysql-invalid-text", instruction)
+        }
         ValueError::TooLarge => (StopClass::Data, "mysql-batch-too-large", "report this; values are too large".into()),
         _ => (
             StopClass::Source,

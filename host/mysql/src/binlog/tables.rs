@@ -126,8 +126,9 @@ impl LogTables {
             None => None,
             Some(table) => {
                 let map = event.columns()?;
-                let plan = ImagePlan::compile(&map, self.layout(table));
-                Some(Arc::new(Target { table, plan, pass: PassPlan::compile(&map) }))
+                let layout = self.layout(table);
+                let plan = ImagePlan::compile(&map, layout);
+                Some(Arc::new(Target { table, plan, pass: PassPlan::compile(&map, layout) }))
             }
         };
         if self.maps.len() >= MAPS_MAX {
@@ -157,7 +158,7 @@ impl LogTables {
             return self.pass(&target, event, facts, seq);
         }
         let plan = target.plan.as_ref().map_err(|error| self.mismatch(&target, error, facts))?;
-        if !event.is_full() || event.column_count != plan.column_count() {
+        if event.column_count != plan.logged_columns() || !event.holds_first(plan.column_count()) {
             return Err(self.not_full(target.table, facts));
         }
         let table = &mut self.tables[target.table];
@@ -202,16 +203,21 @@ impl LogTables {
         let Some(plan) = target.pass.as_ref().filter(|plan| plan.column_count() == event.column_count) else {
             return Err(self.not_full(target.table, facts));
         };
-        if !event.is_full() {
+        // Hidden columns, behind the others, are in no image.
+        let counts = [event.column_count, layout.kinds.len()];
+        let Some(count) = counts.into_iter().find(|&count| event.holds_first(count)) else {
             return Err(self.not_full(target.table, facts));
-        }
+        };
         let mut rest = event.rows;
         while !rest.is_empty() {
-            let images = if event.op == RowsOp::Update { 2 } else { 1 };
-            for _ in 0..images {
-                pass_image(plan, &mut rest)
-                    .map_err(|error| value_error(layout, ColumnError { column: 0, error }, &place(facts)))?;
-            }
+            let passed = match event.op {
+                RowsOp::Insert | RowsOp::Delete => pass_image(plan, count, &mut rest),
+                RowsOp::Update => pass_image(plan, count, &mut rest).and_then(|()| pass_image(plan, count, &mut rest)),
+                RowsOp::PartialUpdate => {
+                    pass_image(plan, count, &mut rest).and_then(|()| pass_partial_image(plan, count, &mut rest))
+                }
+            };
+            passed.map_err(|error| value_error(layout, ColumnError { column: 0, error }, &place(facts)))?;
             *seq += 2;
         }
         Ok(())

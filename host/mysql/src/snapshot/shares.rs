@@ -4,7 +4,6 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cdchost_model::TableSchema;
 use cdchost_mysql_row::{KeyValue, TableLayout};
 
 /// The first chunk of a table is small, since the size of its rows is not known.
@@ -60,7 +59,7 @@ impl Shares {
         let claims = Mutex::new(vec![Claim::default(); jobs.len()]);
         let table = |job: ReaderJob| SharedTable {
             table: job.table,
-            key: key_alone(&job.layout),
+            key: job.layout.key_alone(),
             layout: job.layout,
             cutting: tokio::sync::Mutex::new(Cutting { next: job.next, is_over: false }),
             rows: AtomicU32::new(FIRST_ROWS.min(rows_max)),
@@ -110,19 +109,10 @@ impl SharedTable {
     }
 }
 
-/// A table of the key's columns only.
-fn key_alone(layout: &TableLayout) -> TableLayout {
-    let schema = TableSchema {
-        fields: layout.key().map(|place| layout.schema.fields[place].clone()).collect(),
-        primary_key: (0..).take(layout.schema.primary_key.len()).collect(),
-        ..layout.schema.as_ref().clone()
-    };
-    TableLayout::new(Arc::new(schema), layout.key_index.clone()).expect("types of a table's columns are offered")
-}
-
 #[cfg(test)]
 mod tests {
-    use cdchost_model::{Field, LogicalType, SchemaVersion, TableId};
+    use cdchost_model::{Field, LogicalType, SchemaVersion, TableId, TableSchema};
+    use cdchost_mysql_row::ValueRules;
 
     use super::*;
 
@@ -143,7 +133,11 @@ mod tests {
             partition_key: vec![],
             options: vec![],
         };
-        ReaderJob { table, layout: Arc::new(TableLayout::new(Arc::new(schema), "k".into()).unwrap()), next: None }
+        ReaderJob {
+            table,
+            layout: Arc::new(TableLayout::new(Arc::new(schema), "k".into(), &ValueRules::default()).unwrap()),
+            next: None,
+        }
     }
 
     #[test]

@@ -46,6 +46,8 @@ impl Query {
         let schema = &layout.schema;
         let all: Vec<String> = schema.fields.iter().map(|field| quoted(&field.name)).collect();
         let key: Vec<&str> = layout.key().map(|place| all[place].as_str()).collect();
+        let bound: Vec<(&str, String)> =
+            layout.key().map(|place| (all[place].as_str(), layout.placeholder(place))).collect();
         let (selected, after, until, limit) = match self {
             Self::Chunk { after, until, locks: false } => (all.join(","), after, until, "?"),
             Self::Chunk { after, until, locks: true } => (all.join(","), after, until, "? LOCK IN SHARE MODE"),
@@ -54,7 +56,7 @@ impl Query {
         let (database, table) = (quoted(&schema.table.database), quoted(&schema.table.table));
         let mut query =
             format!("SELECT {selected} FROM {database}.{table} FORCE INDEX ({})", quoted(&layout.key_index));
-        let ends = [after.then(|| compared(&key, ">", ">")), until.then(|| compared(&key, "<", "<="))];
+        let ends = [after.then(|| compared(&bound, ">", ">")), until.then(|| compared(&bound, "<", "<="))];
         let ends: Vec<String> = ends.into_iter().flatten().collect();
         if !ends.is_empty() {
             query.push_str(" WHERE ");
@@ -66,12 +68,13 @@ impl Query {
 }
 
 /// A key compared with one that is bound; `last` is the comparison of its last column.
-fn compared(key: &[&str], comparison: &str, last: &str) -> String {
+fn compared(key: &[(&str, String)], comparison: &str, last: &str) -> String {
     let levels: Vec<String> = (0..key.len())
         .map(|level| {
-            let equal: String = key[..level].iter().map(|column| format!("{column}=? AND ")).collect();
+            let equal: String = key[..level].iter().map(|(column, value)| format!("{column}={value} AND ")).collect();
+            let (column, value) = &key[level];
             let comparison = if level + 1 == key.len() { last } else { comparison };
-            format!("({equal}{}{comparison}?)", key[level])
+            format!("({equal}{column}{comparison}{value})")
         })
         .collect();
     format!("({})", levels.join(" OR "))
@@ -110,7 +113,7 @@ mod tests {
     use cdchost_model::{Field, LogicalType, SchemaVersion, TableId, TableSchema};
 
     use super::*;
-    use cdchost_mysql_row::PRIMARY;
+    use cdchost_mysql_row::{PRIMARY, ValueRules};
 
     fn layout() -> TableLayout {
         let field = |name: &str| Field {
@@ -129,7 +132,7 @@ mod tests {
             partition_key: vec![],
             options: vec![],
         };
-        TableLayout::new(Arc::new(schema), PRIMARY.into()).unwrap()
+        TableLayout::new(Arc::new(schema), PRIMARY.into(), &ValueRules::default()).unwrap()
     }
 
     #[test]

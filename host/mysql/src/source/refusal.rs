@@ -111,8 +111,9 @@ pub(super) fn log_loss(error: &WireError, id_is_configured: bool) -> LogLoss {
 
 /// Every connection is lost before it brings what comes next.
 pub(super) fn log_stands(host: &str, count: u32, position: &BinlogPosition, reason: &str) -> ConnectorError {
-    let message =
-        format!("{count} connections in a row to {host} brought nothing of the log behind {position}; the last: {reason}");
+    let message = format!(
+        "{count} connections in a row to {host} brought nothing of the log behind {position}; the last: {reason}"
+    );
     ConnectorError::stop(StopClass::Source, "mysql-log-stands", message).with_instruction(
         "see whether mysqlbinlog can read that server's log from there on, and the link to it; then start the pipeline \
          again. A longer reconnect-timeout in [source] gives one long transaction more time",

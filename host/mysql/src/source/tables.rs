@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cdchost_config::TablePatterns;
 use cdchost_connector::{ConnectorError, SnapshotState, StopClass, TableProgress};
 use cdchost_model::{TableId, TableSchema};
-use cdchost_mysql_row::{KeyValue, TableLayout};
+use cdchost_mysql_row::{KeyValue, TableLayout, ValueRules};
 
 use super::offset::{State, TableState};
 use crate::binlog::{LogTables, Transactions};
@@ -82,6 +82,7 @@ impl Tables {
     pub(super) fn restored(
         state: &State,
         discovery: Discovery,
+        rules: &ValueRules,
         patterns: &TablePatterns,
     ) -> Result<Self, ConnectorError> {
         let matched = |id: &TableId| patterns.matches(&id.database, &id.table);
@@ -103,9 +104,11 @@ impl Tables {
                 continue;
             }
             let layout =
-                TableLayout::new(Arc::new(table.schema.clone()), table.key_index.clone()).map_err(|column| {
-                    let message =
-                        format!("column `{column}` of table {} has a type that is not known", table.schema.table);
+                TableLayout::new(Arc::new(table.schema.clone()), table.key_index.clone(), rules).map_err(|column| {
+                    let message = format!(
+                        "column `{column}` of table {} has a type or character set that is not known",
+                        table.schema.table
+                    );
                     ConnectorError::stop(StopClass::Storage, "mysql-state", message)
                         .with_instruction("use the version of cdchost that wrote the record")
                 })?;

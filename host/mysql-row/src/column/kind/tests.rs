@@ -42,10 +42,38 @@ fn type_texts_are_understood() {
 }
 
 #[test]
+fn further_types_are_understood() {
+    let rows = [
+        ("bit(1)", K::Bit { bits: 1 }),
+        ("bit(64)", K::Bit { bits: 64 }),
+        ("geometry", K::Geometry),
+        ("point", K::Geometry),
+        ("geomcollection", K::Geometry),
+        ("vector(3)", K::Vector { dimensions: 3 }),
+        ("uuid", K::Shown(ShownBytes::Uuid)),
+        ("inet6", K::Shown(ShownBytes::Inet6)),
+        ("varchar(20) /*M!100301 COMPRESSED*/", K::Text { max: Some(20) }),
+        ("datetime(2) /* mariadb-5.3 */", K::Datetime { fraction: 2 }),
+        ("varchar(20) character set gbk collate gbk_chinese_ci", K::Text { max: Some(20) }),
+        ("enum('a','b') character set latin1 collate latin1_bin", K::Enum(labels(&["a", "b"]))),
+    ];
+    for (text, kind) in rows {
+        assert_eq!(K::parse(text), Some(kind), "{text}");
+    }
+}
+
+#[test]
+fn text_rules_stand_behind_the_type() {
+    let rules = TextRules { charset: "gbk", collation: "gbk_bin" };
+    for native in ["varchar(20)", "enum('x character set y collate z')"] {
+        assert_eq!(TextRules::of(native), None);
+        assert_eq!(TextRules::of(&rules.append_to(native)), Some(rules), "{native}");
+    }
+}
+
+#[test]
 fn other_types_are_not() {
-    for text in
-        ["bit(8)", "geometry", "point", "vector(3)", "", "enum(", "enum('a'", "decimal(66,0)", "int(", "time(7)"]
-    {
+    for text in ["bit(0)", "bit(65)", "xml", "vector", "", "enum(", "enum('a'", "decimal(66,0)", "int(", "time(7)"] {
         assert_eq!(K::parse(text), None, "{text}");
     }
 }

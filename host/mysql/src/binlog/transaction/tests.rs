@@ -32,7 +32,7 @@ fn layout(table: &str) -> Arc<TableLayout> {
         partition_key: vec![],
         options: vec![],
     };
-    Arc::new(TableLayout::new(Arc::new(schema), PRIMARY.into()).unwrap())
+    Arc::new(TableLayout::new(Arc::new(schema), PRIMARY.into(), &cdchost_mysql_row::ValueRules::default()).unwrap())
 }
 
 struct Stream {
