@@ -16,7 +16,7 @@ struct Room {
 const HOUSE: [Room; 15] = [
     Room { name: "model", may_use: &[], owns: ARROW },
     Room { name: "config", may_use: &["model"], owns: &["toml", "schemars"] },
-    Room { name: "storage", may_use: &["model"], owns: &["object_store"] },
+    Room { name: "storage", may_use: &["model"], owns: &["object_store", "reqwest", "rustls"] },
     Room { name: "connector", may_use: &["model"], owns: &["async-trait", "futures-core"] },
     Room { name: "schema", may_use: &["model"], owns: ARROW },
     Room { name: "checkpoint", may_use: &["model", "storage"], owns: &[] },

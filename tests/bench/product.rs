@@ -92,6 +92,7 @@ async fn start(
             retained: 3,
             tolerable_failures: 0,
             store: url,
+            folder: None,
         },
         restart: RestartConfig {
             budget: 0,

@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 pub mod authority;
+pub mod bucket;
 pub mod cache;
 pub mod cases;
 pub mod cell;

@@ -1,5 +1,6 @@
 //! The program under test as one runs it: a pipeline.toml, a state folder, a process.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -8,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
+use crate::bucket;
 use crate::control::{self, Reply};
 use crate::journal::Journal;
 use crate::project;
@@ -37,6 +39,8 @@ pub struct PipelineSpec {
     pub chunk_rows: u32,
     /// Time between checkpoints, as the file says it.
     pub interval: String,
+    /// The options of the bucket in which lake and checkpoints lie; none: in folders.
+    pub bucket: Option<BTreeMap<String, String>>,
 }
 
 impl PipelineSpec {
@@ -51,6 +55,7 @@ impl PipelineSpec {
             settings: Vec::new(),
             chunk_rows: 8096,
             interval: "1s".to_owned(),
+            bucket: None,
         }
     }
 }
@@ -109,7 +114,10 @@ impl Pipeline {
     fn command(&self, program: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Result<Command> {
         let mut command = Command::new(program);
         command.arg("run").arg("--plugins").arg(project::plugins()?).args(arguments).arg(self.file());
-        command.env("CDCHOST_TEST_PASSWORD", PASSWORD).envs(environment.iter().copied());
+        command
+            .env("CDCHOST_TEST_PASSWORD", PASSWORD)
+            .env("CDCHOST_TEST_SECRET", bucket::SECRET)
+            .envs(environment.iter().copied());
         command.current_dir(&self.folder).stdin(Stdio::null()).stdout(Stdio::null());
         Ok(command)
     }
@@ -230,6 +238,10 @@ fn toml(folder: &Path, spec: &PipelineSpec) -> String {
     let PipelineSpec { name, source, sink, sink_options, chunk_rows, interval, .. } = spec;
     let folder = folder.display();
     let in_source = settings_of(spec, "source.");
+    let (storages, store) = match &spec.bucket {
+        None => (format!("[storage.lake]\nurl = \"file://{folder}/lake\"\n"), format!("file://{folder}/state")),
+        Some(options) => (in_bucket("lake", options) + &in_bucket("state", options), "storage:state/own".to_owned()),
+    };
     let tables = spec.tables.iter().map(|t| format!("{t:?}")).collect::<Vec<_>>().join(", ");
     format!(
         r#"[pipeline]
@@ -250,12 +262,11 @@ id = "target"
 plugin = "{sink}"
 allow.store = ["lake"]
 {sink_options}
-[storage.lake]
-url = "file://{folder}/lake"
-
+{storages}
 [checkpoint]
 interval = "{interval}"
-store = "file://{folder}/state"
+store = "{store}"
+folder = "{folder}/state"
 "#
     )
 }
@@ -278,4 +289,17 @@ fn settings_of(spec: &PipelineSpec, section: &str) -> String {
         }
     }
     lines
+}
+
+/// A storage of this name at the prefix of this name.
+fn in_bucket(name: &str, options: &BTreeMap<String, String>) -> String {
+    let mut section = format!("[storage.{name}]\nurl = \"s3://{}/{name}\"\n", bucket::NAME);
+    for (key, value) in options {
+        section += &match key.as_str() {
+            "allow-http" => format!("{key} = {value}\n"),
+            "secret-access-key" => format!("{key} = \"${{CDCHOST_TEST_SECRET}}\"\n"),
+            _ => format!("{key} = {value:?}\n"),
+        };
+    }
+    section
 }

@@ -123,8 +123,8 @@ impl Checked {
     }
 
     fn storage(&self, error: &StorageError, place: &str) -> Findings {
-        let instruction = "make the folder usable for this user, or choose another";
-        environment(Finding::error(error.to_string(), instruction).at(self.loaded.places.find(place)))
+        let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        environment(Finding::error(format!("{error}{cause}"), error.instruction()).at(self.loaded.places.find(place)))
     }
 }
 

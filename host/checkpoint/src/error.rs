@@ -99,7 +99,7 @@ impl CheckpointError {
     /// What a person can do about it.
     pub fn instruction(&self) -> &'static str {
         match self {
-            Self::Store(_) => "make the checkpoint store reachable and writable, then start again",
+            Self::Store(error) => error.instruction(),
             Self::Foreign { .. } => "give each pipeline a store of its own in [checkpoint] store",
             Self::Format { .. } => "run the version of the program that wrote it",
             Self::Broken { .. } => "put the store back from a backup; starting afresh would lose or double rows",

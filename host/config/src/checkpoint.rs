@@ -1,5 +1,6 @@
 //! `[checkpoint]`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// When and where checkpoints are made.
@@ -17,4 +18,6 @@ pub struct CheckpointConfig {
     pub tolerable_failures: u32,
     /// URL of the store (`file:///…`). Credentials come from `[storage.NAME]` when written as `storage:NAME/path`.
     pub store: String,
+    /// Folder of this machine for the lock and the control socket, where `store` is none.
+    pub folder: Option<PathBuf>,
 }

@@ -7,6 +7,7 @@ mod node;
 mod options;
 mod reader;
 mod show;
+mod storage;
 mod words;
 
 use std::fmt;
@@ -58,13 +59,18 @@ impl Loaded {
         toml::to_string_pretty(&self.shown).expect("what came from TOML goes back into it")
     }
 
-    /// The folder of the pipeline's state, where `checkpoint.store` is one of this machine.
+    /// The folder of this machine that holds the lock and the control socket.
     pub fn state_folder(&self) -> Option<PathBuf> {
-        let local = |(name, storage): (&String, &crate::StorageConfig)| {
-            check::local_path(&storage.url).ok().map(|path| (name.clone(), path))
+        self.config.checkpoint.folder.clone().or_else(|| self.local_store())
+    }
+
+    /// Where the checkpoints lie, if it is a folder of this machine.
+    pub fn local_store(&self) -> Option<PathBuf> {
+        let root = |(name, storage): (&String, &crate::StorageConfig)| {
+            storage::root(&storage.url, None).ok().map(|root| (name.clone(), root))
         };
-        let roots = self.config.storage.iter().filter_map(local).collect();
-        check::store_folder(&self.config.checkpoint.store, &roots).ok()
+        let roots = self.config.storage.iter().filter_map(root).collect();
+        storage::store(&self.config.checkpoint.store, &roots).ok()?.local().map(PathBuf::from)
     }
 }
 

@@ -52,7 +52,7 @@ pub struct RestartConfig {
 /// `[storage.NAME]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StorageConfig {
-    /// `file:///…` for now.
+    /// `file:///…` or `s3://bucket/prefix`.
     pub url: String,
     /// Further keys of the store (endpoint, region, …).
     pub options: BTreeMap<String, String>,

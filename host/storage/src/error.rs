@@ -18,6 +18,8 @@ pub enum StorageError {
         path: String,
         /// Why.
         reason: String,
+        /// What a person can do about it.
+        instruction: &'static str,
     },
     /// The path is none.
     #[error("{path:?} is no object path: {reason}")]
@@ -55,10 +57,25 @@ impl StorageError {
         matches!(self, Self::Unavailable { .. })
     }
 
+    /// What a person can do about it.
+    pub fn instruction(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "put the object back",
+            Self::Denied { instruction, .. } => instruction,
+            Self::Path { .. } => "choose another name",
+            Self::Url { .. } => "correct the storage's section of the pipeline file",
+            Self::Unavailable { .. } => "make the store reachable and writable, then start again",
+        }
+    }
+
     pub(crate) fn io(action: &'static str, path: &str, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => Self::NotFound { path: path.into() },
-            io::ErrorKind::PermissionDenied => Self::Denied { path: path.into(), reason: error.to_string() },
+            io::ErrorKind::PermissionDenied => Self::Denied {
+                path: path.into(),
+                reason: error.to_string(),
+                instruction: "make it readable and writable for this user",
+            },
             _ => Self::Unavailable { action, path: path.into(), source: Box::new(error) },
         }
     }

@@ -120,7 +120,6 @@ impl Folder {
     }
 
     pub(crate) async fn upload(&self, path: ObjectPath) -> Result<Upload, StorageError> {
-        let shown = path.as_str().to_owned();
         let staged = self
             .run("upload", path.clone(), |shared, path| {
                 shared.resolve(path)?;
@@ -128,7 +127,7 @@ impl Folder {
             })
             .await?;
         let inner = FolderUpload { folder: self.clone(), path, staged };
-        Ok(Upload::new(shown, UploadInner::Folder(inner)))
+        Ok(Upload::new(UploadInner::Folder(inner)))
     }
 
     /// Runs blocking work away from the tasks, and words its error.

@@ -1,4 +1,4 @@
-//! Object stores: a folder of this machine, or memory; opened from a URL, rooted, with atomic and durable writes.
+//! Object stores: a folder of this machine, a bucket, or memory; opened from a URL, rooted, with atomic and durable writes.
 //!
 //! A [`Store`] knows nothing of what lies in it. Every path is relative to the store's root and cannot leave it.
 #![warn(missing_docs)]

@@ -1,17 +1,23 @@
-//! A backend over `object_store`: memory.
+//! A backend over `object_store`: memory, or a bucket.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::TryStreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use object_store::memory::InMemory;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutMode, WriteMultipart};
+use object_store::{GetOptions, ObjectStore, ObjectStoreExt, PutMode};
 
+use self::failure::failure;
+pub(crate) use self::multipart::ObjectUpload;
 use crate::path::ObjectPath;
 use crate::upload::UploadInner;
 use crate::{ObjectMeta, PutOutcome, StorageError, Upload};
+
+mod failure;
+mod multipart;
+pub(crate) mod s3;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Objects {
@@ -25,13 +31,19 @@ impl Objects {
 
     pub(crate) async fn get(&self, path: &ObjectPath, range: Option<Range<u64>>) -> Result<Bytes, StorageError> {
         let location = location(path)?;
-        let size = self.store.head(&location).await.map_err(|e| failure("get", path.as_str(), e))?.size;
-        let range = range.unwrap_or(0..size);
-        let range = range.start.min(size)..range.end.min(size);
-        if range.is_empty() {
+        let refused = |error| failure("get", path.as_str(), error);
+        let options = GetOptions { range: range.clone().map(Into::into), ..GetOptions::default() };
+        let error = match self.store.get_opts(&location, options).await {
+            Ok(found) => return found.bytes().await.map_err(refused),
+            Err(error) => error,
+        };
+        // A range that begins behind the last byte is an error at a bucket, and here an empty answer.
+        if let (object_store::Error::Generic { .. }, Some(range)) = (&error, range)
+            && self.store.head(&location).await.map_err(refused)?.size <= range.start
+        {
             return Ok(Bytes::new());
         }
-        self.store.get_range(&location, range).await.map_err(|e| failure("get", path.as_str(), e))
+        Err(refused(error))
     }
 
     pub(crate) async fn put(&self, path: &ObjectPath, data: Bytes) -> Result<(), StorageError> {
@@ -42,6 +54,10 @@ impl Objects {
     pub(crate) async fn put_if_absent(&self, path: &ObjectPath, data: Bytes) -> Result<PutOutcome, StorageError> {
         match self.store.put_opts(&location(path)?, data.into(), PutMode::Create.into()).await {
             Ok(_) => Ok(PutOutcome::Created),
+            Err(object_store::Error::AlreadyExists { source, .. }) if failure::is_conflict(source.as_ref()) => {
+                let source = "another write of it is under way".into();
+                Err(StorageError::Unavailable { action: "put-if-absent", path: path.as_str().into(), source })
+            }
             Err(object_store::Error::AlreadyExists { .. }) => Ok(PutOutcome::AlreadyExists),
             Err(error) => Err(failure("put-if-absent", path.as_str(), error)),
         }
@@ -55,21 +71,22 @@ impl Objects {
     ) -> Result<Vec<ObjectMeta>, StorageError> {
         let shown = folder.map_or("", ObjectPath::as_str);
         let prefix = folder.map(location).transpose()?;
-        let mut found = self
-            .store
-            .list(prefix.as_ref())
+        // Where a bucket begins; a text that is no path only begins earlier.
+        let listed = match after.and_then(|after| Path::parse(after).ok()) {
+            Some(offset) => self.store.list_with_offset(prefix.as_ref(), &offset),
+            None => self.store.list(prefix.as_ref()),
+        };
+        listed
             .map_ok(|meta| ObjectMeta {
                 path: meta.location.to_string(),
                 size: meta.size,
                 modified_micros: u64::try_from(meta.last_modified.timestamp_micros()).unwrap_or(0),
             })
-            .try_collect::<Vec<_>>()
+            .try_filter(|meta| std::future::ready(after.is_none_or(|after| meta.path.as_str() > after)))
+            .take(limit)
+            .try_collect()
             .await
-            .map_err(|e| failure("list", shown, e))?;
-        found.retain(|meta| after.is_none_or(|after| meta.path.as_str() > after));
-        found.sort_by(|a, b| a.path.cmp(&b.path));
-        found.truncate(limit);
-        Ok(found)
+            .map_err(|e| failure("list", shown, e))
     }
 
     pub(crate) async fn delete(&self, path: &ObjectPath) -> Result<(), StorageError> {
@@ -79,25 +96,13 @@ impl Objects {
         }
     }
 
-    pub(crate) async fn upload(&self, path: &ObjectPath) -> Result<Upload, StorageError> {
-        let parts =
-            self.store.put_multipart(&location(path)?).await.map_err(|e| failure("upload", path.as_str(), e))?;
-        let inner = UploadInner::Objects(WriteMultipart::new(parts));
-        Ok(Upload::new(path.as_str().into(), inner))
+    pub(crate) fn upload(&self, path: &ObjectPath) -> Result<Upload, StorageError> {
+        let upload = ObjectUpload::new(Arc::clone(&self.store), location(path)?);
+        Ok(Upload::new(UploadInner::Objects(upload)))
     }
 }
 
 fn location(path: &ObjectPath) -> Result<Path, StorageError> {
     let refused = |_| StorageError::Path { path: path.as_str().into(), reason: "the store does not take such a name" };
     Path::parse(path.as_str()).map_err(refused)
-}
-
-pub(crate) fn failure(action: &'static str, path: &str, error: object_store::Error) -> StorageError {
-    match error {
-        object_store::Error::NotFound { .. } => StorageError::NotFound { path: path.into() },
-        object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
-            StorageError::Denied { path: path.into(), reason: "the store refused the credentials".into() }
-        }
-        other => StorageError::Unavailable { action, path: path.into(), source: Box::new(other) },
-    }
 }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::faults::{Call, Fault, Faults, Operation};
 use crate::folder::Folder;
-use crate::objects::Objects;
+use crate::objects::{Objects, s3};
 use crate::path::ObjectPath;
 use crate::{StorageError, Upload};
 
@@ -51,9 +51,16 @@ pub(crate) enum Backend {
 }
 
 impl Store {
-    /// Opens the store that a URL names. `file:///folder` is the kind offered; the folder is made if it is absent.
+    /// Opens the store that a URL names: `file:///folder`, which is made if it is absent, or `s3://bucket/prefix`, which
+    /// is asked whether it lets us in and keeps its promises.
     pub async fn open(url: &str, options: &BTreeMap<String, String>) -> Result<Self, StorageError> {
         let refuse = |reason: String| StorageError::Url { url: url.into(), reason };
+        if let Some(rest) = url.strip_prefix("s3://") {
+            let (objects, prefix) = s3::open(rest, options).map_err(refuse)?;
+            let store = Self { backend: Backend::Objects(objects), prefix, faults: None };
+            store.prove().await?;
+            return Ok(store);
+        }
         let root = folder_of(url).map_err(refuse)?;
         if let Some(key) = options.keys().next() {
             return Err(refuse(format!("a folder has no option `{key}`; remove it")));
@@ -62,6 +69,24 @@ impl Store {
             tokio::task::spawn_blocking(move || Folder::open(&root)).await.map_err(|e| refuse(e.to_string()))?;
         let folder = folder.map_err(|e| refuse(format!("{e}; make the folder, owned by this user")))?;
         Ok(Self { backend: Backend::Folder(folder), prefix: None, faults: None })
+    }
+
+    /// Looks whether the store lists, and creates only what is absent: all that is exact here rests on that, and there
+    /// are stores that do not know the condition and write all the same.
+    async fn prove(&self) -> Result<(), StorageError> {
+        const PROOF: &str = "_cdchost/create-if-absent";
+        self.list("", None, 1).await?;
+        let content = Bytes::from_static(b"cdchost sees here that the store creates only what is absent\n");
+        for _ in 0..2 {
+            if self.put_if_absent(PROOF, content.clone()).await? == PutOutcome::AlreadyExists {
+                return Ok(());
+            }
+        }
+        Err(StorageError::Denied {
+            path: PROOF.into(),
+            reason: "the store writes over an object that shall only be created".into(),
+            instruction: "choose a store that knows `If-None-Match`",
+        })
     }
 
     /// A store in memory, for tests and simulations.
@@ -191,7 +216,7 @@ impl Store {
             .around(path, || async {
                 match &self.backend {
                     Backend::Folder(folder) => folder.upload(full.clone()).await,
-                    Backend::Objects(objects) => objects.upload(&full).await,
+                    Backend::Objects(objects) => objects.upload(&full),
                 }
             })
             .await
@@ -226,7 +251,9 @@ fn folder_of(url: &str) -> Result<PathBuf, String> {
         return Err("it is no URL; write file:///absolute/folder".into());
     };
     if scheme != "file" {
-        return Err(format!("stores of kind `{scheme}` are not offered; write file:///absolute/folder"));
+        return Err(format!(
+            "stores of kind `{scheme}` are not offered; write file:///absolute/folder or s3://bucket/prefix"
+        ));
     }
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
     if !path.starts_with('/') {

@@ -1,16 +1,14 @@
 //! A large object on its way into a store.
 
 use bytes::Bytes;
-use object_store::WriteMultipart;
 
 use crate::StorageError;
 use crate::folder::FolderUpload;
-use crate::objects::failure;
+use crate::objects::ObjectUpload;
 
 /// An object written in parts. It is there when [`Upload::finish`] has returned; dropped before, nothing remains.
 #[derive(Debug)]
 pub struct Upload {
-    path: String,
     inner: UploadInner,
     bytes: u64,
 }
@@ -18,12 +16,12 @@ pub struct Upload {
 #[derive(Debug)]
 pub(crate) enum UploadInner {
     Folder(FolderUpload),
-    Objects(WriteMultipart),
+    Objects(ObjectUpload),
 }
 
 impl Upload {
-    pub(crate) fn new(path: String, inner: UploadInner) -> Self {
-        Self { path, inner, bytes: 0 }
+    pub(crate) fn new(inner: UploadInner) -> Self {
+        Self { inner, bytes: 0 }
     }
 
     /// Appends. After an error the upload is of no more use.
@@ -31,10 +29,7 @@ impl Upload {
         self.bytes += data.len() as u64;
         match &mut self.inner {
             UploadInner::Folder(upload) => upload.write(data).await,
-            UploadInner::Objects(upload) => {
-                upload.put(data);
-                upload.wait_for_capacity(2).await.map_err(|e| failure("upload", &self.path, e))
-            }
+            UploadInner::Objects(upload) => upload.write(data).await,
         }
     }
 
@@ -42,9 +37,7 @@ impl Upload {
     pub async fn finish(self) -> Result<u64, StorageError> {
         match self.inner {
             UploadInner::Folder(upload) => upload.finish().await?,
-            UploadInner::Objects(upload) => {
-                upload.finish().await.map_err(|e| failure("upload", &self.path, e))?;
-            }
+            UploadInner::Objects(upload) => upload.finish().await?,
         }
         Ok(self.bytes)
     }

@@ -27,7 +27,8 @@ pub(crate) async fn check(arguments: &RunArguments) -> Result<Checked, Findings>
         }
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    let fresh = state::is_fresh(&folder);
+    // What lies in a bucket is asked when the run begins.
+    let fresh = loaded.local_store().is_some_and(|store| state::is_fresh(&store));
     findings.extend(Blame::Environment, state::inspect(&folder));
     let (source, sinks) =
         tokio::join!(check_source(&loaded, end, fresh), check_sinks(&arguments.plugins, &loaded, Arc::clone(&clock)));
@@ -44,7 +45,7 @@ pub(crate) async fn check(arguments: &RunArguments) -> Result<Checked, Findings>
 /// The folder of the pipeline's state.
 pub(super) fn state_folder(loaded: &Loaded) -> Result<PathBuf, Findings> {
     loaded.state_folder().ok_or_else(|| {
-        let finding = Finding::error("the checkpoint store is no folder of this machine", "use a file:/// store");
+        let finding = Finding::error("the checkpoint store is no folder of this machine", "name a `folder` for its lock");
         Findings::of(Blame::Config, [finding.at(loaded.places.find("checkpoint.store"))])
     })
 }

@@ -1,6 +1,5 @@
 //! Puts the structs together from tables that were read.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::node::{Node, Text};
@@ -22,7 +21,7 @@ pub(super) fn pipeline(reader: &mut Reader<'_>, file: &Node<'_>) -> PipelineConf
         source: source(reader, file.table("source")),
         sinks: file.tables("sink").iter().map(|node| sink(reader, node)).collect(),
         storage: file.named("storage").map(|(name, node)| (name.clone(), storage(node))).collect(),
-        checkpoint: checkpoint(file.table("checkpoint")),
+        checkpoint: checkpoint(reader, file.table("checkpoint")),
     }
 }
 
@@ -178,10 +177,17 @@ fn limits(node: Option<&Node<'_>>) -> Limits {
 }
 
 fn storage(node: &Node<'_>) -> StorageConfig {
-    StorageConfig { url: node.string("url"), options: BTreeMap::new(), secrets: BTreeMap::new() }
+    let given = |key: &str| node.text(key).map(|text| (key.to_owned(), text.text.clone()));
+    let http = node.flag("allow-http").map(|allowed| ("allow-http".to_owned(), allowed.to_string()));
+    let secret = given("secret-access-key").map(|(key, text)| (key, Secret::new(text)));
+    StorageConfig {
+        url: node.string("url"),
+        options: ["endpoint", "region", "access-key-id"].iter().filter_map(|key| given(key)).chain(http).collect(),
+        secrets: secret.into_iter().collect(),
+    }
 }
 
-fn checkpoint(node: Option<&Node<'_>>) -> CheckpointConfig {
+fn checkpoint(reader: &Reader<'_>, node: Option<&Node<'_>>) -> CheckpointConfig {
     CheckpointConfig {
         interval: node.map(|node| node.duration("interval")).unwrap_or_default(),
         timeout: node.map(|node| node.duration("timeout")).unwrap_or_default(),
@@ -189,6 +195,7 @@ fn checkpoint(node: Option<&Node<'_>>) -> CheckpointConfig {
         retained: node.map(|node| node.count("retained")).unwrap_or_default(),
         tolerable_failures: node.map(|node| node.count("tolerable-failures")).unwrap_or_default(),
         store: node.map(|node| node.string("store")).unwrap_or_default(),
+        folder: node.and_then(|node| node.text("folder")).map(|folder| reader.base.join(&folder.text)),
     }
 }
 

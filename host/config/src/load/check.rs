@@ -1,10 +1,10 @@
 //! What must hold between the values of a file.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
 
 use super::node::{Node, Text};
 use super::reader::Reader;
+use super::storage::{self, Root};
 use super::words;
 use crate::finding::nearest;
 use crate::{Guarantee, PipelineConfig, TablePatterns, TlsMode, Watermark};
@@ -18,7 +18,7 @@ pub(super) fn all(reader: &mut Reader<'_>, file: &Node<'_>, config: &PipelineCon
         source(reader, node, config);
     }
     sinks(reader, file, config);
-    let roots = storage(reader, file, config);
+    let roots = storage::roots(reader, file, config);
     if let Some(node) = file.table("checkpoint") {
         checkpoint(reader, node, &roots, config);
     }
@@ -45,7 +45,7 @@ fn source(reader: &mut Reader<'_>, node: &Node<'_>, config: &PipelineConfig) {
         reader.findings.push(crate::Finding::error(message, instruction).at(place));
     }
     patterns(reader, node.texts("tables"));
-    if node.text("password").is_some_and(|password| !password.referred && !password.text.is_empty()) {
+    if node.text("password").is_some_and(Text::stands_in_the_file) {
         let place = reader.places.find("source.password");
         let instruction = "write `${VARIABLE}` or `${file:/path}`, so that it is not in the file";
         reader.warning(place, "the password in [source] stands in the file itself", instruction);
@@ -139,37 +139,21 @@ fn grant_exists(reader: &mut Reader<'_>, grant: &Text, config: &PipelineConfig) 
     reader.error(&grant.span, format!("`allow.store` names the storage `{name}`, which is not there"), instruction);
 }
 
-fn storage(reader: &mut Reader<'_>, file: &Node<'_>, config: &PipelineConfig) -> BTreeMap<String, PathBuf> {
-    let mut roots = BTreeMap::new();
-    for (name, node) in file.named("storage") {
-        let Some(url) = node.text("url") else { continue };
-        match local_path(&url.text) {
-            Ok(path) => {
-                roots.insert(name.clone(), path);
-            }
-            Err(problem) => refuse_url(reader, "`url` in [storage.NAME]", url, &problem),
-        }
-        let granted = config.sinks.iter().any(|sink| sink.allow.store.contains(name));
-        if !granted && !config.checkpoint.store.starts_with(&format!("storage:{name}/")) {
-            let place = reader.places.find(&node.path);
-            let message = format!("storage `{name}` is granted to no sink");
-            reader.warning(place, &message, "add it to `allow.store` of the sink that writes there, or take it out");
-        }
-    }
-    roots
-}
-
-fn checkpoint(reader: &mut Reader<'_>, node: &Node<'_>, roots: &BTreeMap<String, PathBuf>, config: &PipelineConfig) {
+fn checkpoint(reader: &mut Reader<'_>, node: &Node<'_>, roots: &BTreeMap<String, Root>, config: &PipelineConfig) {
     let Some(store) = node.text("store") else { return };
-    let folder = match store_folder(&store.text, roots) {
-        Ok(folder) => folder,
+    let root = match storage::store(&store.text, roots) {
+        Ok(root) => root,
         Err(problem) => {
             let instruction = "write `file:///absolute/path`, or `storage:NAME/path` with the name of a [storage.NAME]";
             return reader.error(&store.span, format!("`store` in [checkpoint] {problem}"), instruction);
         }
     };
+    if root.local().is_none() && config.checkpoint.folder.is_none() {
+        let message = "`folder` in [checkpoint] is missing, and `store` is a bucket".to_owned();
+        reader.error(&store.span, message, "name a folder of this machine for the lock and the control socket");
+    }
     let granted = |name: &String| config.sinks.iter().any(|sink| sink.allow.store.contains(name));
-    let mut near = roots.iter().filter(|(_, root)| folder.starts_with(root) || root.starts_with(&folder));
+    let mut near = roots.iter().filter(|(_, other)| root.overlaps(other));
     if let Some((name, _)) = near.find(|(name, _)| granted(name)) {
         let message = format!("the checkpoint store and storage `{name}` lie in one another");
         let instruction = "keep them apart: a plugin may write to a storage, and never to checkpoints";
@@ -177,64 +161,9 @@ fn checkpoint(reader: &mut Reader<'_>, node: &Node<'_>, roots: &BTreeMap<String,
     }
 }
 
-/// The folder that `checkpoint.store` names.
-pub(super) fn store_folder(store: &str, roots: &BTreeMap<String, PathBuf>) -> Result<PathBuf, String> {
-    let Some(rest) = store.strip_prefix("storage:") else { return local_path(store) };
-    let (name, inside) = rest.split_once('/').unwrap_or((rest, ""));
-    match roots.get(name) {
-        Some(root) if is_plain(inside) => Ok(root.join(inside)),
-        Some(_) => Err("names no folder inside the storage".to_owned()),
-        None => Err("names a storage that is not there".to_owned()),
-    }
-}
-
-fn refuse_url(reader: &mut Reader<'_>, key: &str, url: &Text, problem: &str) {
-    reader.error(&url.span, format!("{key} {problem}"), "write `file:///absolute/path`");
-}
-
-/// The folder of a `file:///` URL.
-pub(super) fn local_path(url: &str) -> Result<PathBuf, String> {
-    let Some(path) = url.strip_prefix("file://") else {
-        let scheme = url.split_once("://").map(|(scheme, _)| scheme);
-        return Err(match scheme {
-            Some(scheme @ ("s3" | "gs" | "az" | "hdfs" | "http" | "https")) => {
-                format!("is of kind {scheme}://, which is not offered yet")
-            }
-            _ => "is not a file:/// URL".to_owned(),
-        });
-    };
-    if !path.starts_with('/') {
-        return Err("is not absolute".to_owned());
-    }
-    if path.contains(['%', '?', '#', '\0']) {
-        return Err("holds one of `%`, `?`, `#`, which a folder here may not".to_owned());
-    }
-    match is_plain(path.trim_matches('/')) {
-        true => Ok(PathBuf::from(path)),
-        false => Err("is not a plain path to a folder".to_owned()),
-    }
-}
-
-/// Whether a path only goes down.
-fn is_plain(path: &str) -> bool {
-    !path.is_empty()
-        && !path.split('/').any(|part| part == ".")
-        && Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_absolute_plain_folders_are_roots() {
-        assert_eq!(local_path("file:///var/lib/x").unwrap(), Path::new("/var/lib/x"));
-        for url in
-            ["file:///", "file://host/x", "file:/x", "/x", "file:///a/../b", "file:///a/./b", "file:///a%20b", "s3://b"]
-        {
-            assert!(local_path(url).is_err(), "{url}");
-        }
-    }
 
     #[test]
     fn loopback_is_told_from_the_rest() {

@@ -42,6 +42,13 @@ pub(super) enum Value<'i> {
     Named(BTreeMap<String, Node<'i>>),
 }
 
+impl Text {
+    /// Whether the file holds the text itself, which a secret's should not.
+    pub(super) fn stands_in_the_file(&self) -> bool {
+        !self.referred && !self.text.is_empty()
+    }
+}
+
 impl<'i> Node<'i> {
     fn value(&self, key: &str) -> Option<&Value<'i>> {
         debug_assert!(self.section.keys.iter().any(|k| k.name == key), "{key} is not declared");

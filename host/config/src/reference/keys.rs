@@ -343,13 +343,23 @@ static LIMITS: Section = closed(
 static STORAGE: Section = Section {
     name: "[storage.NAME]",
     about: "A root that plugins may be granted by name. They never see its address.",
-    keys: &[required("url", Kind::Text, "`file:///absolute/path`.")],
+    keys: &[
+        required("url", Kind::Text, "`file:///absolute/path`, or `s3://bucket/prefix` of a store with S3's API."),
+        optional("endpoint", Kind::Text, "Amazon's", "Of a bucket: address of the store, `https://host:port`."),
+        optional("region", Kind::Text, "`us-east-1`", "Of a bucket: its region."),
+        optional("access-key-id", Kind::Text, "required for a bucket", "Who we are to the store."),
+        optional("secret-access-key", Kind::Secret, "required for a bucket", "The access key's secret."),
+        optional(
+            "allow-http",
+            Kind::Flag,
+            "`false`",
+            "Of a bucket: whether `endpoint` may be an address without encryption.",
+        ),
+    ],
     others: Others::Refused,
     not_offered: &[
-        ("endpoint", "object stores are not offered yet: use a file:// root"),
-        ("region", "object stores are not offered yet: use a file:// root"),
-        ("access-key-id", "object stores are not offered yet: use a file:// root"),
-        ("secret-access-key", "object stores are not offered yet: use a file:// root"),
+        ("session-token", "keys that end by themselves are not offered yet: use a key of its own for this pipeline"),
+        ("anonymous", "access without a key is not offered: what is written needs an owner"),
     ],
 };
 
@@ -380,7 +390,13 @@ static CHECKPOINT: Section = closed(
         required(
             "store",
             Kind::Text,
-            "Folder of the pipeline's state, `file:///absolute/path` or `storage:NAME/path`; one pipeline each.",
+            "Where the pipeline's checkpoints lie, `file:///absolute/path` or `storage:NAME/path`; one pipeline each.",
+        ),
+        optional(
+            "folder",
+            Kind::Path,
+            "`store`, where that is a folder",
+            "Folder of this machine for the lock and the control socket.",
         ),
     ],
 );

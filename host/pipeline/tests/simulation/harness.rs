@@ -32,6 +32,7 @@ pub fn setup(world: &Arc<World>, store: Store, parallelism: u32) -> PipelineSetu
             retained: 2,
             tolerable_failures: 0,
             store: String::new(),
+            folder: None,
         },
         restart: RestartConfig {
             budget: 10_000,

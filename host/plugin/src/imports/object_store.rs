@@ -62,9 +62,11 @@ async fn list(
     let mut after = after.max(Some(before).filter(|before| !before.is_empty()));
     let mut found = Vec::new();
     while found.len() < limit {
-        let page = store.list(folder, after.as_deref(), LIST_MAX as usize).await?;
+        // Buckets answer this many at once at least: asking for fewer saves nothing.
+        let asked = (limit - found.len()).max(1_000);
+        let page = store.list(folder, after.as_deref(), asked).await?;
         after = page.last().map(|last| last.path.clone());
-        let ended = page.len() < LIST_MAX as usize
+        let ended = page.len() < asked
             || page.last().is_some_and(|last| last.path.as_str() > prefix && !last.path.starts_with(prefix));
         found.extend(page.into_iter().filter(|meta| meta.path.starts_with(prefix)));
         if ended {

@@ -1,0 +1,4 @@
+//! What a store promises, of every kind of store; and what only a bucket can do to it.
+
+mod bucket;
+mod promises;
