@@ -2,5 +2,7 @@
 #![cfg(test)]
 
 mod atomicity;
+mod bucket;
 mod ends;
+mod shapes;
 mod values;

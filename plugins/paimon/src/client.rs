@@ -7,6 +7,7 @@ use cdchost_sdk::{PluginError, Result, TableId};
 
 use crate::config::Settings;
 use crate::format::manifest::{ManifestEntry, ManifestFile, read_manifest, read_manifest_list, read_whole_manifest};
+use crate::format::partition::Partitioning;
 use crate::format::schema::LakeSchema;
 use crate::format::snapshot::Snapshot;
 pub(crate) use names::{Names, Origin, random};
@@ -98,9 +99,33 @@ impl TableFolder {
         Ok(self.lake.root.delete(&paths)?)
     }
 
+    /// Where a data file lies.
+    pub(crate) fn data_path(&self, partitioning: &Partitioning, entry: &ManifestEntry) -> Result<String> {
+        let folder = partitioning.bucket_folder(entry).map_err(|why| self.broken("a data file's entry", &why))?;
+        Ok(folder + &entry.file.name)
+    }
+
+    pub(crate) fn delete_data(&self, partitioning: &Partitioning, entries: &[ManifestEntry]) -> Result<()> {
+        let paths = entries.iter().map(|entry| self.data_path(partitioning, entry));
+        self.delete(&paths.collect::<Result<Vec<_>>>()?)
+    }
+
+    /// How the table is divided, which never changes.
+    pub(crate) fn partitioning(&self) -> Result<Partitioning> {
+        let Some(schema) = self.newest_schema()? else { return Ok(Partitioning::default()) };
+        Partitioning::of(&schema).map_err(|why| self.broken(&LakeSchema::path(schema.id), &why))
+    }
+
     /// Names of the files directly in a folder.
     pub(crate) fn file_names(&self, folder: &str) -> Result<Vec<String>> {
         list(&self.lake.root, &self.path(folder))
+    }
+
+    /// Paths of all files in the table's folder.
+    pub(crate) fn paths(&self) -> Result<Vec<String>> {
+        let own = self.path("");
+        let Some(found) = optional(self.lake.root.list_all(&own))? else { return Ok(Vec::new()) };
+        Ok(found.iter().filter_map(|file| file.path.strip_prefix(&own)).map(str::to_owned).collect())
     }
 
     /// Whether a data file of this size is there: its last bytes are those of a Parquet file.

@@ -113,8 +113,9 @@ impl PaimonCommitter {
 
     #[cfg(test)]
     pub(crate) fn expire_for_tests(&mut self, table: &TableId, settings: &Settings) -> Result<()> {
-        let table = TableCommitter::new(self.lake.table(table)?, &self.context);
-        expire::expire(&table.folder, table.commit_user(), settings)
+        let mut table = TableCommitter::new(self.lake.table(table)?, &self.context);
+        let partitioning = table.partitioning()?;
+        expire::expire(&table.folder, &partitioning, table.commit_user(), settings)
     }
 
     /// Looks at every table: none may show an epoch beyond the marker. Removes what earlier runs left; answers the
@@ -122,7 +123,7 @@ impl PaimonCommitter {
     fn inspect(&mut self, marker_before: u64, progress: u64) -> Result<i64> {
         let mut max_sequence = 0;
         for id in self.ledger.tables()? {
-            let table = TableCommitter::new(self.lake.table(&id)?, &self.context);
+            let mut table = TableCommitter::new(self.lake.table(&id)?, &self.context);
             let history = table.history(None)?;
             max_sequence = max_sequence.max(history.max_sequence);
             let shown = history.identifier.and_then(|shown| u64::try_from(shown).ok());
@@ -136,7 +137,7 @@ impl PaimonCommitter {
                 return Err(PluginError::config("partly-visible", message).with_table(&id));
             }
             let removed = clean::remove_orphans(
-                &table,
+                &mut table,
                 history.newest.as_ref(),
                 &self.names,
                 &clean::Bounds { generation: self.run.generation, marker_before, progress },
@@ -190,8 +191,8 @@ impl Committer for PaimonCommitter {
     fn abort(&mut self, items: &[Committable]) -> Result<()> {
         for item in items {
             let handover = Handover::of(item)?;
-            let paths: Vec<_> = handover.entries.iter().map(publish::data_path).collect();
-            self.lake.table(&handover.table)?.delete(&paths)?;
+            let folder = self.lake.table(&handover.table)?;
+            folder.delete_data(&folder.partitioning()?, &handover.entries)?;
         }
         Ok(())
     }

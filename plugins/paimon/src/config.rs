@@ -18,6 +18,10 @@ pub struct Options {
     /// already keep theirs.
     #[serde(default)]
     pub table: Map<String, Value>,
+    /// Columns by which tables are divided: for a table `database.table`, in whose name `*` stands for any text, a list
+    /// of columns, e.g. `partition-keys."shop.orders_*" = ["day"]`. In a table with a key they are part of the key.
+    #[serde(default)]
+    pub partition_keys: BTreeMap<String, Vec<String>>,
     /// How TIME columns are written: `text` as `-838:59:59.000000`, or `micros` as BIGINT.
     #[serde(default)]
     pub time: TimeForm,
@@ -74,6 +78,7 @@ pub(crate) struct Settings {
     /// Without a slash at either end; may be empty.
     pub(crate) folder: String,
     pub(crate) table: BTreeMap<String, String>,
+    pub(crate) partition_keys: BTreeMap<String, Vec<String>>,
     pub(crate) time: TimeForm,
     pub(crate) write_buffer: usize,
     pub(crate) target_file_size: usize,
@@ -83,7 +88,7 @@ pub(crate) struct Settings {
 
 /// Table options whose meaning this sink depends on, and the values that it can serve; none = any value it checks
 /// itself.
-const FIXED: [(&str, &[&str]); 10] = [
+const FIXED: [(&str, &[&str]); 12] = [
     ("file.format", &["parquet"]),
     ("file.compression", &["snappy", "none"]),
     ("manifest.format", &["avro"]),
@@ -94,6 +99,8 @@ const FIXED: [(&str, &[&str]); 10] = [
     ("sequence.field", &[]),
     ("rowkind.field", &[]),
     ("branch", &["main"]),
+    ("data-file.path-directory", &[]),
+    ("data-file.external-paths", &[]),
 ];
 
 /// Most buckets of a table.
@@ -116,10 +123,12 @@ impl Options {
         let mut table = BTreeMap::new();
         flatten("", &self.table, &mut table)?;
         check_table_options(&table)?;
+        Buckets::of(&table, true)?;
         Ok(Settings {
             root: root.into(),
             folder: folder.into(),
             table,
+            partition_keys: self.partition_keys.clone(),
             time: self.time,
             write_buffer: size("write-buffer", &self.write_buffer)?,
             target_file_size: size("target-file-size", &self.target_file_size)?,
@@ -137,14 +146,52 @@ pub(crate) fn check_table_options(options: &BTreeMap<String, String>) -> Result<
             return Err(wrong(&format!("table.{name}"), value, &allowed));
         }
     }
-    bucket_count(options).map(drop)
+    Ok(())
 }
 
-/// How many buckets the options give a table; 1 if they say nothing.
-pub(crate) fn bucket_count(options: &BTreeMap<String, String>) -> Result<u32> {
-    let Some(text) = options.get("bucket") else { return Ok(1) };
-    let count = text.parse().ok().filter(|count| (1..=BUCKETS_MAX).contains(count));
-    count.ok_or_else(|| wrong("table.bucket", text, &format!("a fixed number from 1 to {BUCKETS_MAX}")))
+/// How a table's rows, or those of each of its partitions, are spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Buckets {
+    /// By their key, over so many.
+    Fixed(u32),
+    /// Not at all: tables without a key.
+    One,
+}
+
+impl Buckets {
+    /// As the options say it; one fixed bucket if they say nothing.
+    pub(crate) fn of(options: &BTreeMap<String, String>, keyed: bool) -> Result<Self> {
+        let text = options.get("bucket").map(String::as_str);
+        if !keyed {
+            let unspread = text.is_none_or(|text| text == Self::One.option());
+            let wanted = "-1 for a table without a key: its rows have nothing to be spread by";
+            return if unspread { Ok(Self::One) } else { Err(wrong("table.bucket", text.unwrap_or_default(), wanted)) };
+        }
+        let Some(text) = text else { return Ok(Self::Fixed(1)) };
+        let count = text.parse().ok().filter(|count| (1..=BUCKETS_MAX).contains(count)).map(Self::Fixed);
+        count.ok_or_else(|| wrong("table.bucket", text, &format!("a fixed number from 1 to {BUCKETS_MAX}")))
+    }
+
+    /// How many folders hold rows.
+    pub(crate) fn count(self) -> u32 {
+        match self {
+            Self::Fixed(count) => count,
+            Self::One => 1,
+        }
+    }
+
+    /// The number that manifests have.
+    pub(crate) fn total(self) -> i32 {
+        match self {
+            Self::Fixed(count) => count as i32, // far below 2^31
+            Self::One => -1,
+        }
+    }
+
+    /// The number as the table's option.
+    pub(crate) fn option(self) -> String {
+        self.total().to_string()
+    }
 }
 
 fn wrong(option: &str, value: &str, wanted: &str) -> PluginError {

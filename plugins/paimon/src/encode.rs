@@ -1,5 +1,6 @@
 //! From the contract's columns to the lake's: types, values, and the columns of data files.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -7,11 +8,12 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, Int8Array, Int64Array, StringArray};
 use arrow_buffer::ScalarBuffer;
 use cdchost_sdk::data::text::push_time;
-use cdchost_sdk::{Batch, Column, LogicalType, Op, PluginError, Result, Schema};
+use cdchost_sdk::{Batch, Column, LogicalType, Op, PluginError, Result, Schema, TableId};
 
-use crate::config::TimeForm;
+use crate::config::{Buckets, Settings, TimeForm};
 use crate::fold::Chunk;
 use crate::format::data_file::{KIND_DELETE, KIND_INSERT, KIND_UPDATE};
+use crate::format::partition::{LEGACY_NAME_OPTION, Partitioning, needs_legacy_names};
 use crate::format::schema::{LakeColumn, LakeSchema, LakeType};
 
 /// Digits of a DECIMAL at most; wider ones become text.
@@ -44,15 +46,9 @@ pub(crate) fn lake_type(ty: &LogicalType, time: TimeForm) -> LakeType {
     }
 }
 
-/// The columns that the lake's table has for a source's table. Refuses what cannot be a primary-key table.
+/// The columns that the lake's table has for a source's table. Refuses what the lake cannot hold.
 pub(crate) fn lake_columns(schema: &Schema, time: TimeForm) -> Result<Vec<LakeColumn>> {
     let refuse = |code: &str, message: String| Err(PluginError::config(code, message).with_table(&schema.table));
-    if schema.primary_key.is_empty() {
-        return refuse("no-key", format!("table {} has no key; only tables with one can be written", schema.table));
-    }
-    if !schema.partition_key.is_empty() {
-        return refuse("partitioned", format!("table {} is partitioned, which is not offered yet", schema.table));
-    }
     let reserved = |name: &str| {
         name.starts_with("_KEY_") || ["_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind"].contains(&name)
     };
@@ -85,21 +81,98 @@ pub(crate) fn lake_columns(schema: &Schema, time: TimeForm) -> Result<Vec<LakeCo
 /// The first schema of the lake's table for a source's table.
 pub(crate) fn lake_schema(
     schema: &Schema,
-    time: TimeForm,
-    options: std::collections::BTreeMap<String, String>,
+    settings: &Settings,
+    mut options: BTreeMap<String, String>,
     time_millis: i64,
 ) -> Result<LakeSchema> {
-    let columns = lake_columns(schema, time)?;
+    let columns = lake_columns(schema, settings.time)?;
     let key = schema.primary_key.iter().filter_map(|&place| columns.get(place as usize));
-    let key = key.map(|column| column.name.clone()).collect();
-    Ok(LakeSchema::first(&columns, key, options, time_millis))
+    let key: Vec<String> = key.map(|column| column.name.clone()).collect();
+    let partition = partition_keys(schema, settings)?;
+    let refuse = |why: String| PluginError::config("partition-keys", why).with_table(&schema.table);
+    let divisors = divisors(&schema.table, &columns, &key, &partition).map_err(refuse)?;
+    if !divisors.is_empty() {
+        let legacy = divisors.iter().any(|column| needs_legacy_names(column.ty));
+        options.entry(LEGACY_NAME_OPTION.into()).or_insert_with(|| legacy.to_string());
+    }
+    let buckets = Buckets::of(&options, !key.is_empty()).map_err(|error| error.with_table(&schema.table))?;
+    options.insert("bucket".into(), buckets.option());
+    let lake = LakeSchema::first(&columns, key, partition, options, time_millis);
+    Partitioning::of(&lake).map_err(|why| refuse(format!("table {}: {why}", schema.table)))?;
+    Ok(lake)
 }
 
-/// A batch as the columns of a data file.
-pub(crate) fn chunk_of(batch: Batch, columns: &[LakeColumn]) -> Result<Chunk> {
+/// The columns of these names, if a table with this key may be divided by them.
+fn divisors<'a>(
+    table: &TableId,
+    columns: &'a [LakeColumn],
+    key: &[String],
+    names: &[String],
+) -> std::result::Result<Vec<&'a LakeColumn>, String> {
+    if let Some(name) = names.iter().find(|name| !key.is_empty() && !key.contains(name)) {
+        return Err(match columns.iter().any(|column| column.name == *name) {
+            false => format!("table {table} has no column {name} to be divided by"),
+            true => format!(
+                "table {table} cannot be divided by column {name}, which is no part of its key ({}): a row could \
+                 change its partition and stay the same row",
+                key.join(", ")
+            ),
+        });
+    }
+    if !key.is_empty() && key.iter().all(|name| names.contains(name)) {
+        let key = key.join(", ");
+        return Err(format!("table {table} cannot be divided by all columns of its key ({key}): leave one out"));
+    }
+    let column = |name: &String| {
+        let found = columns.iter().find(|column| column.name == *name);
+        found.ok_or_else(|| format!("table {table} has no column {name} to be divided by"))
+    };
+    names.iter().map(column).collect()
+}
+
+/// Options of a table that is made: those for all tables, then its own.
+pub(crate) fn table_options(schema: &Schema, settings: &Settings) -> BTreeMap<String, String> {
+    let mut options = settings.table.clone();
+    if schema.primary_key.is_empty() {
+        options.remove("bucket"); // how rows are spread by their key
+    }
+    options.extend(schema.options.iter().cloned());
+    options
+}
+
+/// The columns that divide a table: those that its schema names, else those that the options have for it.
+fn partition_keys(schema: &Schema, settings: &Settings) -> Result<Vec<String>> {
+    let named = schema.partition_key.iter().filter_map(|&place| schema.fields.get(place as usize));
+    let named: Vec<String> = named.map(|field| field.name.clone()).collect();
+    let id = schema.table.to_string();
+    let mut fitting = settings.partition_keys.iter().filter(|(pattern, _)| fits(pattern, &id));
+    let chosen = fitting.next();
+    if let (Some((one, _)), Some((other, _))) = (chosen, fitting.next()) {
+        let message = format!("partition-keys has {one:?} and {other:?}, and both fit table {id}: let one of them");
+        return Err(PluginError::config("partition-keys", message).with_table(&schema.table));
+    }
+    Ok(if named.is_empty() { chosen.map(|(_, columns)| columns.clone()).unwrap_or_default() } else { named })
+}
+
+/// Whether a name fits a pattern, in which `*` stands for any text.
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| {
+            let mut ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+            ends.any(|at| fits(after, &rest[at..]))
+        }),
+    }
+}
+
+/// A batch as sequence number, kind and the table's columns.
+pub(crate) fn chunk_of(batch: Batch, columns: &[LakeColumn], keyed: bool) -> Result<Chunk> {
     refuse_nulls(&batch, columns)?;
     let sequences = Int64Array::new(ScalarBuffer::from(batch.change_seq()?.to_vec()), None);
     let read: Vec<bool> = batch.ops().map(|op| op == Op::Read).collect();
+    if !keyed {
+        refuse_changes(&batch)?;
+    }
     let kinds = batch.ops().map(kind_of).collect::<Result<Vec<i8>>>()?;
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len() + 2);
     arrays.push(Arc::new(sequences));
@@ -119,6 +192,23 @@ fn kind_of(op: Op) -> Result<i8> {
             Err(PluginError::bug("update-before", "a row as it was before an update, which was not asked for"))
         }
     }
+}
+
+/// Names the rows that change or remove others: without a key nobody knows which.
+fn refuse_changes(batch: &Batch) -> Result<()> {
+    let table = &batch.schema().table;
+    let mut refusal: Option<PluginError> = None;
+    for (row, op) in (0u32..).zip(batch.ops()).filter(|(_, op)| !matches!(op, Op::Insert | Op::Read)) {
+        let error = refusal.take().unwrap_or_else(|| {
+            let message = format!(
+                "rows of table {table} are updated or deleted, but it has no key, so that the lake only takes new rows: \
+                 give it a primary key, or leave it out"
+            );
+            PluginError::data("append-only", message).with_table(table)
+        });
+        refusal = Some(error.with_row(row, format!("its op is {op:?}")));
+    }
+    refusal.map_or(Ok(()), Err)
 }
 
 /// Names the rows that are NULL where the table has NOT NULL.
@@ -194,4 +284,25 @@ fn texts(row_count: usize, text: impl Fn(usize) -> Option<String>) -> StringArra
 
 fn broken(lake: &LakeColumn, why: &dyn std::fmt::Display) -> PluginError {
     PluginError::bug("column-broken", format!("column {} came with what it cannot have: {why}", lake.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, name, expected) in [
+            ("shop.orders", "shop.orders", true),
+            ("shop.orders", "shop.orders2", false),
+            ("shop.*", "shop.orders", true),
+            ("*.orders_*", "a.orders_1", true),
+            ("*.orders_*", "a.orders", false),
+            ("*", "ü.é", true),
+            ("a*b*c", "a.b.b.c", true),
+            ("a*b", "a.b.c", false),
+        ] {
+            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+        }
+    }
 }

@@ -1,4 +1,7 @@
-//! Sorts buffered rows by key within each bucket and folds the versions of a key to the newest.
+//! Spreads buffered rows over partitions and buckets, sorts them by key there, and folds the versions of a key to the
+//! newest. Rows without a key stay as they came.
+
+use std::collections::HashMap;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -6,6 +9,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::ArrowError;
 use arrow_select::interleave::interleave;
 
+use crate::format::binary_row::empty_row;
 use crate::format::bucket::bucket_of;
 use crate::format::data_file::FileLayout;
 use crate::format::key::SortKeys;
@@ -20,9 +24,11 @@ pub(crate) struct Chunk {
     pub(crate) read: Vec<bool>,
 }
 
-/// The rows of one bucket that are to be written, in key order.
+/// The rows of one bucket that are to be written, in the order of the file.
 #[derive(Debug)]
 pub(crate) struct Run<'a> {
+    /// As manifests have it.
+    pub(crate) partition: Vec<u8>,
     pub(crate) bucket: u32,
     chunks: &'a [Chunk],
     order: Vec<Place>,
@@ -40,12 +46,23 @@ const STRETCH_ROWS_MIN: usize = 512;
 /// How many rows are gathered at a time.
 const GATHER_ROWS_MAX: usize = 8192;
 
-/// Sorts and folds all rows; buckets without rows are left out.
+/// Spreads, sorts and folds all rows; buckets without rows are left out.
 pub(crate) fn fold<'a>(layout: &FileLayout, bucket_count: u32, chunks: &'a [Chunk]) -> Vec<Run<'a>> {
+    let mut spread = Spread::new(bucket_count);
+    (0u32..).zip(chunks).for_each(|(number, chunk)| spread.add(layout, number, chunk));
+    if layout.is_keyed() {
+        sort_and_fold(layout, chunks, &mut spread.orders);
+    }
+    let Spread { partitions, orders, .. } = spread;
+    let places = partitions.iter().flat_map(|partition| (0..bucket_count).map(move |bucket| (partition, bucket)));
+    let runs = places.zip(orders).filter(|(_, order)| !order.is_empty());
+    runs.map(|((partition, bucket), order)| Run { partition: partition.clone(), bucket, chunks, order }).collect()
+}
+
+fn sort_and_fold(layout: &FileLayout, chunks: &[Chunk], orders: &mut [Vec<Place>]) {
     let keys: Vec<SortKeys> =
         chunks.iter().map(|chunk| layout.key_columns(&chunk.columns).sort_keys(chunk.read.len())).collect();
-    let mut buckets = place_in_buckets(layout, bucket_count, chunks);
-    for order in &mut buckets {
+    for order in orders {
         let narrow = |place: &Place| match &keys[place.chunk as usize] {
             SortKeys::Narrow(keys) => keys[place.row as usize],
             _ => unreachable!("all chunks of a table have one kind of key"),
@@ -68,28 +85,62 @@ pub(crate) fn fold<'a>(layout: &FileLayout, bucket_count: u32, chunks: &'a [Chun
             None => {}
         }
     }
-    let runs = (0..).zip(buckets).filter(|(_, order)| !order.is_empty());
-    runs.map(|(bucket, order)| Run { bucket, chunks, order }).collect()
 }
 
-/// The rows of each bucket, in the order they came.
-fn place_in_buckets(layout: &FileLayout, bucket_count: u32, chunks: &[Chunk]) -> Vec<Vec<Place>> {
-    let mut buckets = vec![Vec::new(); bucket_count.max(1) as usize];
-    for (number, chunk) in (0u32..).zip(chunks) {
+/// The rows of each bucket of each partition, in the order they came.
+struct Spread {
+    bucket_count: u32,
+    partitions: Vec<Vec<u8>>,
+    places: HashMap<Vec<u8>, usize>,
+    /// The partition of the row before: mostly that of the next one, too.
+    at: usize,
+    /// Of each partition, one behind the other, each bucket.
+    orders: Vec<Vec<Place>>,
+}
+
+impl Spread {
+    fn new(bucket_count: u32) -> Self {
+        let bucket_count = bucket_count.max(1);
+        Self { bucket_count, partitions: Vec::new(), places: HashMap::new(), at: 0, orders: Vec::new() }
+    }
+
+    fn add(&mut self, layout: &FileLayout, number: u32, chunk: &Chunk) {
         let keys = layout.key_columns(&chunk.columns);
-        let (mut values, mut row_bytes) = (Vec::new(), Vec::new());
+        let divided = layout.is_divided().then(|| layout.partition_columns(&chunk.columns));
+        let (mut values, mut divisors, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
         for row in 0..chunk.read.len() {
-            let bucket = if bucket_count > 1 {
-                row_bytes.clear();
-                keys.write_row(row, &mut values, &mut row_bytes);
-                bucket_of(&row_bytes, bucket_count)
+            let partition = match &divided {
+                Some(columns) => {
+                    bytes.clear();
+                    columns.write_row(row, &mut divisors, &mut bytes);
+                    self.partition(&bytes)
+                }
+                None if self.partitions.is_empty() => self.partition(&empty_row()),
+                None => 0,
+            };
+            let bucket = if self.bucket_count > 1 {
+                bytes.clear();
+                keys.write_row(row, &mut values, &mut bytes);
+                bucket_of(&bytes, self.bucket_count)
             } else {
                 0
             };
-            buckets[bucket as usize].push(Place { chunk: number, row: row as u32 }); // a batch is below 2^32 rows
+            let place = Place { chunk: number, row: row as u32 }; // a batch is below 2^32 rows
+            self.orders[partition * self.bucket_count as usize + bucket as usize].push(place);
         }
     }
-    buckets
+
+    fn partition(&mut self, row: &[u8]) -> usize {
+        if self.partitions.get(self.at).is_none_or(|at| at != row) {
+            self.at = self.places.get(row).copied().unwrap_or(self.partitions.len());
+        }
+        if self.at == self.partitions.len() {
+            self.partitions.push(row.to_vec());
+            self.places.insert(row.to_vec(), self.at);
+            self.orders.resize(self.partitions.len() * self.bucket_count as usize, Vec::new());
+        }
+        self.at
+    }
 }
 
 fn fold_bucket<K: Ord>(order: &mut Vec<Place>, chunks: &[Chunk], key: impl Fn(&Place) -> K) {
@@ -182,6 +233,7 @@ mod tests {
     use parquet::basic::Compression;
 
     use super::*;
+    use crate::format::binary_row::{Datum, serialize_row};
     use crate::format::data_file::FileColumn;
     use crate::format::schema::LakeType;
 
@@ -262,6 +314,34 @@ mod tests {
         let texts: Vec<_> =
             written(&fold(&layout(LakeType::String), 1, &chunks)).into_iter().map(|row| row.2).collect();
         assert_eq!(texts, ["", "a", "a0", "b2"]);
+    }
+
+    #[test]
+    fn rows_without_a_key_stay_as_they_came() {
+        let column = |id, name: &str, ty| FileColumn { id, name: name.into(), ty, nullable: true };
+        let columns = [column(0, "k", LakeType::Int), column(1, "v", LakeType::String)];
+        let layout = FileLayout::new(0, &columns, &[], Compression::UNCOMPRESSED);
+        let chunks = [
+            chunk(ints(&[5, 1, 5]), &[(3, 0, false, "a"), (3, 0, false, "b"), (4, 0, false, "a")]),
+            chunk(ints(&[5]), &[(1, 0, true, "c")]),
+        ];
+        let texts: Vec<_> = written(&fold(&layout, 1, &chunks)).into_iter().map(|row| row.2).collect();
+        assert_eq!(texts, ["a", "b", "a", "c"]);
+    }
+
+    #[test]
+    fn rows_go_to_the_partition_of_their_values() {
+        let column = |id, name: &str, ty| FileColumn { id, name: name.into(), ty, nullable: true };
+        let columns = [column(0, "p", LakeType::Int), column(1, "v", LakeType::String)];
+        let layout = FileLayout::divided(0, &columns, (&[1], &[0]), Compression::UNCOMPRESSED);
+        let parts: ArrayRef = Arc::new(Int32Array::from(vec![Some(7), None, Some(7), Some(8), None]));
+        let rows = [(1, 0, false, "b"), (2, 0, false, "a"), (3, 0, false, "a"), (4, 0, false, "b"), (5, 3, false, "a")];
+        let chunks = [chunk(parts, &rows)];
+        let runs = fold(&layout, 1, &chunks);
+        let of = |value: Option<i32>| serialize_row(&[value.map(Datum::Int)]);
+        assert_eq!(runs.iter().map(|run| &run.partition).collect::<Vec<_>>(), [&of(Some(7)), &of(None), &of(Some(8))]);
+        let rows: Vec<_> = written(&runs).into_iter().map(|row| (row.1, row.2)).collect();
+        assert_eq!(rows, [(3, "a"), (1, "b"), (5, "a"), (4, "b")].map(|(n, text)| (n, text.to_owned())));
     }
 
     #[test]

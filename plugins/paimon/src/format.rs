@@ -6,5 +6,6 @@ pub mod bucket;
 pub mod data_file;
 pub mod key;
 pub mod manifest;
+pub mod partition;
 pub mod schema;
 pub mod snapshot;

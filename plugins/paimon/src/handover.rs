@@ -18,7 +18,8 @@ pub(crate) struct Handover {
     pub(crate) table: TableId,
     /// The schema that the files were written with.
     pub(crate) schema_id: i64,
-    pub(crate) bucket_count: u32,
+    /// As manifests have it.
+    pub(crate) bucket_count: i32,
     /// The epoch's cut, with the first of a writer's hand-overs.
     pub(crate) cut: Option<Cut>,
     pub(crate) entries: Vec<ManifestEntry>,
@@ -29,7 +30,7 @@ pub(crate) struct Handover {
 struct Head {
     table: TableId,
     schema_id: i64,
-    bucket_count: u32,
+    bucket_count: i32,
     file_count: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cut: Option<Cut>,

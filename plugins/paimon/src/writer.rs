@@ -106,7 +106,7 @@ impl Writer for PaimonWriter {
             let handover = Handover {
                 table: table.id().clone(),
                 schema_id: table.schema_id(),
-                bucket_count: table.bucket_count(),
+                bucket_count: table.buckets().total(),
                 cut,
                 entries,
             };

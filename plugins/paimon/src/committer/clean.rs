@@ -6,7 +6,6 @@ use cdchost_sdk::Result;
 
 use super::publish::TableCommitter;
 use crate::client::{Names, Origin};
-use crate::config::bucket_count;
 use crate::format::manifest::EntryKind;
 use crate::format::snapshot::Snapshot;
 
@@ -26,21 +25,21 @@ pub(super) struct Bounds {
 /// All that a checkpoint holds has been settled before. So a data file that an earlier run began after the newest
 /// whole epoch is nobody's; and a manifest of an epoch beyond the old marker is nobody's unless a snapshot names it.
 pub(super) fn remove_orphans(
-    table: &TableCommitter,
+    table: &mut TableCommitter,
     newest: Option<&Snapshot>,
     names: &Names,
     bounds: &Bounds,
 ) -> Result<usize> {
+    let partitioning = table.partitioning()?;
     let folder = &table.folder;
     let earlier = |name: &String| names.origin_of(name).filter(|origin| origin.generation < bounds.generation);
-    let mut orphans = Vec::new();
-    let Some(schema) = folder.newest_schema()? else { return Ok(0) };
-    for bucket in 0..bucket_count(&schema.options)? {
-        let is_late = |origin: Origin| origin.epoch >= bounds.progress;
-        let files = folder.file_names(&format!("bucket-{bucket}"))?;
-        let late = files.into_iter().filter(|name| earlier(name).is_some_and(is_late));
-        orphans.extend(late.map(|name| format!("bucket-{bucket}/{name}")));
-    }
+    let is_late = |origin: Origin| origin.epoch >= bounds.progress;
+    let prefix = if partitioning.is_whole() { "bucket-".to_owned() } else { partitioning.prefix() };
+    let mut orphans = folder.paths()?;
+    orphans.retain(|path| {
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        path.starts_with(&prefix) && earlier(&name).is_some_and(is_late)
+    });
     let is_cut_off = |origin: Origin| origin.epoch > bounds.marker_before;
     let mut manifests = folder.file_names("manifest")?;
     manifests.retain(|name| earlier(name).is_some_and(is_cut_off));
@@ -49,15 +48,12 @@ pub(super) fn remove_orphans(
         orphans
             .extend(manifests.into_iter().filter(|name| !named.contains(name)).map(|name| format!("manifest/{name}")));
     }
-    if let Some(newest) = newest.filter(|_| orphans.iter().any(|path| path.starts_with("bucket-"))) {
+    if let Some(newest) = newest.filter(|_| orphans.iter().any(|path| path.starts_with(&prefix))) {
         // They cannot be live; should they be all the same, they stay.
         for manifest in folder.manifests_of(newest)? {
             let entries = folder.manifest(&manifest.name)?;
-            let live: BTreeSet<_> = entries
-                .iter()
-                .filter(|entry| entry.kind == EntryKind::Add)
-                .map(|entry| format!("bucket-{}/{}", entry.bucket, entry.file.name))
-                .collect();
+            let added = entries.iter().filter(|entry| entry.kind == EntryKind::Add);
+            let live = added.map(|entry| folder.data_path(&partitioning, entry)).collect::<Result<BTreeSet<_>>>()?;
             orphans.retain(|path| !live.contains(path));
         }
     }

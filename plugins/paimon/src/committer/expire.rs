@@ -8,8 +8,8 @@ use cdchost_sdk::runtime::{counter_add, now_micros};
 use super::manifests::merge;
 use crate::client::TableFolder;
 use crate::config::Settings;
-use crate::format::binary_row::empty_row;
 use crate::format::manifest::{EntryKind, ManifestEntry, ManifestFile};
+use crate::format::partition::Partitioning;
 use crate::format::snapshot::Snapshot;
 
 /// Most snapshots that one pass removes, so that it never holds up commits for long.
@@ -17,7 +17,12 @@ const SNAPSHOTS_A_PASS: usize = 64;
 
 /// Removes snapshots that are neither among the newest nor young; the newest of `commit_user` and all that a stream
 /// reader still wants stay, and so do the files of tags.
-pub(super) fn expire(folder: &TableFolder, commit_user: &str, settings: &Settings) -> Result<()> {
+pub(super) fn expire(
+    folder: &TableFolder,
+    partitioning: &Partitioning,
+    commit_user: &str,
+    settings: &Settings,
+) -> Result<()> {
     let ids = folder.snapshot_ids()?;
     let Some((expired, kept)) = choose(folder, &ids, commit_user, settings)? else { return Ok(()) };
     folder.put("snapshot/EARLIEST", kept.id.to_string().as_bytes())?;
@@ -30,7 +35,7 @@ pub(super) fn expire(folder: &TableFolder, commit_user: &str, settings: &Setting
     for snapshot in &expired {
         gone.add(folder, snapshot)?;
     }
-    let mut paths = deleted_data_files(folder, &expired, &kept, &tags)?;
+    let mut paths = deleted_data_files(folder, partitioning, (&expired, &kept), &tags)?;
     paths.extend(gone.names.difference(&needed.names).map(|name| format!("manifest/{name}")));
     folder.delete(&paths)?;
     // Last, so that a crash before leaves something to begin again with.
@@ -123,16 +128,19 @@ fn manifests_in(folder: &TableFolder, list: &str) -> Result<Vec<ManifestFile>> {
 /// Data files that a snapshot after the first expired one took away, and that nobody needs any more.
 fn deleted_data_files(
     folder: &TableFolder,
-    expired: &[Snapshot],
-    kept: &Snapshot,
+    partitioning: &Partitioning,
+    (expired, kept): (&[Snapshot], &Snapshot),
     tags: &[Snapshot],
 ) -> Result<Vec<String>> {
+    let paths_of = |entry: &ManifestEntry| paths_of(folder, partitioning, entry);
     let mut deleted: BTreeSet<String> = BTreeSet::new();
     for snapshot in expired.iter().skip(1).chain([kept]) {
         let lists = manifests_in(folder, &snapshot.delta_manifest_list)?;
         for manifest in lists.iter().filter(|manifest| manifest.deleted_count > 0) {
             let Some(entries) = entries_of(folder, manifest)? else { continue };
-            deleted.extend(entries.iter().filter(|entry| entry.kind == EntryKind::Delete).flat_map(paths_of));
+            for entry in entries.iter().filter(|entry| entry.kind == EntryKind::Delete) {
+                deleted.extend(paths_of(entry)?);
+            }
         }
     }
     if deleted.is_empty() {
@@ -143,8 +151,10 @@ fn deleted_data_files(
         for manifest in folder.manifests_of(snapshot)? {
             entries.extend(folder.manifest(&manifest.name)?);
         }
-        for path in merge(entries).iter().flat_map(paths_of) {
-            deleted.remove(&path);
+        for entry in &merge(entries) {
+            for path in paths_of(entry)? {
+                deleted.remove(&path);
+            }
         }
     }
     Ok(deleted.into_iter().collect())
@@ -158,10 +168,11 @@ fn entries_of(folder: &TableFolder, manifest: &ManifestFile) -> Result<Option<Ve
 }
 
 /// The file and those that belong to it; none if they lie outside of the bucket's folder.
-fn paths_of(entry: &ManifestEntry) -> Vec<String> {
-    if entry.file.external_path.is_some() || entry.partition != empty_row() {
-        return Vec::new();
+fn paths_of(folder: &TableFolder, partitioning: &Partitioning, entry: &ManifestEntry) -> Result<Vec<String>> {
+    if entry.file.external_path.is_some() {
+        return Ok(Vec::new());
     }
+    let place = partitioning.bucket_folder(entry).map_err(|why| folder.broken("a data file's entry", &why))?;
     let names = std::iter::once(&entry.file.name).chain(&entry.file.extra_files);
-    names.map(|name| format!("bucket-{}/{name}", entry.bucket)).collect()
+    Ok(names.map(|name| format!("{place}{name}")).collect())
 }

@@ -7,8 +7,9 @@ use cdchost_sdk::runtime::{Level, log};
 
 use crate::client::{Names, TableFolder, random};
 use crate::format::manifest::{
-    EntryKind, ManifestEntry, ManifestFile, Stats, encode_entries, write_manifest, write_manifest_list,
+    EntryKind, ManifestEntry, ManifestFile, encode_entries, write_manifest, write_manifest_list,
 };
+use crate::format::partition::Partitioning;
 
 /// Manifests of fewer bytes are merged, and merged ones are cut at it: Paimon's own default.
 const TARGET_BYTES: usize = 8 << 20;
@@ -19,16 +20,23 @@ const MERGE_COUNT_MIN: usize = 30;
 #[derive(Debug)]
 pub(super) struct ManifestWriter<'a> {
     folder: &'a TableFolder,
+    partitioning: &'a Partitioning,
     names: &'a mut Names,
     epoch: u64,
 }
 
 impl<'a> ManifestWriter<'a> {
-    pub(super) fn new(folder: &'a TableFolder, names: &'a mut Names, epoch: u64) -> Self {
-        Self { folder, names, epoch }
+    pub(super) fn new(
+        folder: &'a TableFolder,
+        partitioning: &'a Partitioning,
+        names: &'a mut Names,
+        epoch: u64,
+    ) -> Self {
+        Self { folder, partitioning, names, epoch }
     }
 
     pub(super) fn write(&mut self, entries: &[ManifestEntry]) -> Result<ManifestFile> {
+        let partition_stats = self.partitioning.stats(entries).map_err(|why| self.folder.broken("an entry", &why))?;
         let name = self.names.manifest(self.epoch);
         let bytes = write_manifest(entries, random()?);
         self.folder.put(&format!("manifest/{name}"), &bytes)?;
@@ -40,7 +48,7 @@ impl<'a> ManifestWriter<'a> {
             size: bytes.len() as i64, // likewise
             added_count: count(EntryKind::Add),
             deleted_count: count(EntryKind::Delete),
-            partition_stats: Stats::none(),
+            partition_stats,
             schema_id: entries.iter().map(|entry| entry.file.schema_id).max().unwrap_or(0),
             min_bucket: buckets().min(),
             max_bucket: buckets().max(),
@@ -58,35 +66,30 @@ impl<'a> ManifestWriter<'a> {
         self.folder.put(&format!("manifest/{name}"), &bytes)?;
         Ok((name, bytes.len() as i64)) // far below 2^63
     }
-}
 
-/// The same files in fewer manifests, once there are many small ones. What cannot be read whole stays as it is.
-pub(super) fn merge_if_many(
-    folder: &TableFolder,
-    manifests: Vec<ManifestFile>,
-    names: &mut Names,
-    epoch: u64,
-) -> Result<Vec<ManifestFile>> {
-    let is_small = |manifest: &&ManifestFile| manifest.size < TARGET_BYTES as i64;
-    // Only the small ones at the end: an entry that deletes a file must stay behind the one that adds it.
-    let small_count = manifests.iter().rev().take_while(is_small).count();
-    if small_count < MERGE_COUNT_MIN {
-        return Ok(manifests);
+    /// The same files in fewer manifests, once there are many small ones. What cannot be read whole stays as it is.
+    pub(super) fn merge_if_many(&mut self, manifests: Vec<ManifestFile>) -> Result<Vec<ManifestFile>> {
+        let is_small = |manifest: &&ManifestFile| manifest.size < TARGET_BYTES as i64;
+        // Only the small ones at the end: an entry that deletes a file must stay behind the one that adds it.
+        let small_count = manifests.iter().rev().take_while(is_small).count();
+        if small_count < MERGE_COUNT_MIN {
+            return Ok(manifests);
+        }
+        let (kept, small) = manifests.split_at(manifests.len() - small_count);
+        let Some(mut entries) = read_all(self.folder, small) else { return Ok(manifests) };
+        entries = merge(entries);
+        let mut kept = kept.to_vec();
+        if entries.iter().any(|entry| entry.kind == EntryKind::Delete) {
+            // They delete files that the kept ones add: all is written anew, so that they can go.
+            let Some(all) = read_all(self.folder, &manifests) else { return Ok(manifests) };
+            entries = merge(all);
+            kept.clear();
+        }
+        for part in parts_of(&entries) {
+            kept.push(self.write(part)?);
+        }
+        Ok(kept)
     }
-    let (kept, small) = manifests.split_at(manifests.len() - small_count);
-    let Some(mut entries) = read_all(folder, small) else { return Ok(manifests) };
-    entries = merge(entries);
-    let mut kept = kept.to_vec();
-    if entries.iter().any(|entry| entry.kind == EntryKind::Delete) {
-        // They delete files that the kept ones add: all is written anew, so that they can go.
-        let Some(all) = read_all(folder, &manifests) else { return Ok(manifests) };
-        entries = merge(all);
-        kept.clear();
-    }
-    for part in parts_of(&entries) {
-        kept.push(ManifestWriter::new(folder, names, epoch).write(part)?);
-    }
-    Ok(kept)
 }
 
 fn read_all(folder: &TableFolder, manifests: &[ManifestFile]) -> Option<Vec<ManifestEntry>> {

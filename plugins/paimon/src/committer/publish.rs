@@ -7,10 +7,11 @@ use cdchost_sdk::runtime::{Context, Level, log, now_micros};
 use cdchost_sdk::{PluginError, Result};
 
 use super::expire;
-use super::manifests::{ManifestWriter, merge_if_many};
+use super::manifests::ManifestWriter;
 use crate::client::{Names, TableFolder};
-use crate::config::{Settings, bucket_count};
-use crate::format::manifest::{EntryKind, ManifestEntry, ManifestFile};
+use crate::config::{Buckets, Settings};
+use crate::format::manifest::{ManifestEntry, ManifestFile};
+use crate::format::partition::Partitioning;
 use crate::format::schema::LakeSchema;
 use crate::format::snapshot::{CommitKind, SNAPSHOT_VERSION, Snapshot};
 use crate::handover::Handover;
@@ -50,6 +51,8 @@ pub(super) enum Published {
 pub(super) struct TableCommitter {
     pub(super) folder: TableFolder,
     commit_user: String,
+    /// Once it was looked up.
+    partitioning: Option<Partitioning>,
     last_seen: Option<u64>,
     commit_count: u64,
 }
@@ -104,7 +107,15 @@ impl Staged {
 impl TableCommitter {
     pub(super) fn new(folder: TableFolder, context: &Context) -> Self {
         let commit_user = format!("cdchost:{}:{}:{}", context.pipeline, context.operator, folder.id);
-        Self { folder, commit_user, last_seen: None, commit_count: 0 }
+        Self { folder, commit_user, partitioning: None, last_seen: None, commit_count: 0 }
+    }
+
+    pub(super) fn partitioning(&mut self) -> Result<Partitioning> {
+        let known = match self.partitioning.take() {
+            Some(known) => known,
+            None => self.folder.partitioning()?,
+        };
+        Ok(self.partitioning.insert(known).clone())
     }
 
     /// Makes the files of an epoch part of the table, once.
@@ -116,6 +127,7 @@ impl TableCommitter {
     ) -> Result<Published> {
         let identifier = identifier_of(epoch.epoch)?;
         let entries: Vec<_> = handovers.iter().flat_map(|handover| handover.entries.iter().cloned()).collect();
+        let partitioning = self.partitioning()?;
         let mut staged: Option<Staged> = None;
         for _ in 0..ATTEMPTS_MAX {
             let history = self.history(self.last_seen)?;
@@ -131,10 +143,11 @@ impl TableCommitter {
             let ready = match staged.take() {
                 Some(ready) => ready,
                 None => {
-                    if let Some(lost) = self.missing_files(&entries)? {
+                    if let Some(lost) = self.missing_files(&partitioning, &entries)? {
                         return Ok(Published::Lost(lost));
                     }
-                    Staged::new(&entries, ManifestWriter::new(&self.folder, names, epoch.epoch).write(&entries)?)
+                    let mut writer = ManifestWriter::new(&self.folder, &partitioning, names, epoch.epoch);
+                    Staged::new(&entries, writer.write(&entries)?)
                 }
             };
             if self.try_snapshot(epoch, history, &ready, names)? {
@@ -187,7 +200,10 @@ impl TableCommitter {
         if !due {
             return;
         }
-        if let Err(error) = expire::expire(&self.folder, &self.commit_user, settings) {
+        let expired = self
+            .partitioning()
+            .and_then(|partitioning| expire::expire(&self.folder, &partitioning, &self.commit_user, settings));
+        if let Err(error) = expired {
             let (table, error) = (self.folder.id.to_string(), error.to_string());
             log(Level::Warn, "snapshots are not expired", &[("table", &table), ("error", &error)]);
         }
@@ -201,11 +217,12 @@ impl TableCommitter {
         staged: &Staged,
         names: &mut Names,
     ) -> Result<bool> {
+        let partitioning = self.partitioning()?;
+        let mut writer = ManifestWriter::new(&self.folder, &partitioning, names, epoch.epoch);
         let base = match &history.newest {
-            Some(newest) => merge_if_many(&self.folder, self.folder.manifests_of(newest)?, names, epoch.epoch)?,
+            Some(newest) => writer.merge_if_many(self.folder.manifests_of(newest)?)?,
             None => Vec::new(),
         };
-        let mut writer = ManifestWriter::new(&self.folder, names, epoch.epoch);
         let (base_list, base_size) = writer.write_list(&base)?;
         let (delta_list, delta_size) = writer.write_list(std::slice::from_ref(&staged.manifest))?;
         let mut snapshot = self.snapshot_after(history, epoch, staged)?;
@@ -273,10 +290,10 @@ impl TableCommitter {
         }
     }
 
-    fn missing_files(&self, entries: &[ManifestEntry]) -> Result<Option<String>> {
+    fn missing_files(&self, partitioning: &Partitioning, entries: &[ManifestEntry]) -> Result<Option<String>> {
         let mut missing = Vec::new();
         for entry in entries {
-            let path = data_path(entry);
+            let path = self.folder.data_path(partitioning, entry)?;
             if !self.folder.has_data_file(&path, entry.file.size)? {
                 missing.push(path);
             }
@@ -295,7 +312,8 @@ impl TableCommitter {
             let path = LakeSchema::path(newest.schema_id);
             let Some(bytes) = self.folder.get(&path)? else { continue };
             let schema = LakeSchema::parse(&bytes).map_err(|error| self.folder.broken(&path, &error))?;
-            let (now, then) = (bucket_count(&schema.options)?, handover.bucket_count);
+            let now = Buckets::of(&schema.options, !schema.primary_keys.is_empty())?.total();
+            let then = handover.bucket_count;
             if now != then {
                 let table = &self.folder.id;
                 let message = format!(
@@ -314,12 +332,6 @@ impl TableCommitter {
             log(Level::Warn, "a manifest is left behind", &[("name", &manifest.name), ("error", &error.message)]);
         }
     }
-}
-
-/// Where a data file of an unpartitioned table lies.
-pub(super) fn data_path(entry: &ManifestEntry) -> String {
-    debug_assert_eq!(entry.kind, EntryKind::Add);
-    format!("bucket-{}/{}", entry.bucket, entry.file.name)
 }
 
 /// Somebody has taken over from this run.

@@ -7,8 +7,8 @@ use cdchost_sdk::runtime::{Context, Level, log, now_micros};
 use cdchost_sdk::{PluginError, Result, Schema};
 
 use crate::client::TableFolder;
-use crate::config::{Settings, check_table_options};
-use crate::encode::lake_schema;
+use crate::config::{Buckets, Settings, check_table_options};
+use crate::encode::{lake_schema, table_options};
 use crate::format::schema::LakeSchema;
 
 /// Table options that say who writes the table.
@@ -18,7 +18,6 @@ const OWNER_SINK: &str = "cdchost.sink";
 /// Makes the table, or takes one that is there if its columns and keys are the same and nobody else writes it.
 pub(super) fn create(folder: &TableFolder, schema: &Schema, settings: &Settings, context: &Context) -> Result<()> {
     let mut options = BTreeMap::from([
-        ("bucket", "1"),
         ("file.format", "parquet"),
         ("file.compression", "snappy"),
         ("data-file.thin-mode", "true"),
@@ -28,13 +27,12 @@ pub(super) fn create(folder: &TableFolder, schema: &Schema, settings: &Settings,
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .collect::<BTreeMap<_, _>>();
-    options.extend(settings.table.clone());
-    options.extend(schema.options.iter().cloned());
+    options.extend(table_options(schema, settings));
     options.insert(OWNER_PIPELINE.into(), context.pipeline.clone());
     options.insert(OWNER_SINK.into(), context.operator.clone());
     check_table_options(&options).map_err(|error| error.with_table(&schema.table))?;
     let millis = (now_micros() / 1000) as i64; // the clock is far below 2^63
-    let wanted = lake_schema(schema, settings.time, options, millis)?;
+    let wanted = lake_schema(schema, settings, options, millis)?;
     if let Some(found) = folder.newest_schema()? {
         return adopt(folder, &found, &wanted);
     }
@@ -72,11 +70,12 @@ fn adopt(folder: &TableFolder, found: &LakeSchema, wanted: &LakeSchema) -> Resul
         );
         return Err(PluginError::config("table-differs", message).with_table(table));
     }
-    if !found.options.contains_key("bucket") {
+    if !found.primary_keys.is_empty() && !found.options.contains_key("bucket") {
         // Paimon's own default is a bucket count that moves with the data.
         let message =
             format!("table {table} is in the lake already, but has no fixed number of buckets (option bucket)");
         return Err(PluginError::config("table-differs", message).with_table(table));
     }
-    check_table_options(&found.options).map_err(|error| error.with_table(table))
+    check_table_options(&found.options).map_err(|error| error.with_table(table))?;
+    Buckets::of(&found.options, !found.primary_keys.is_empty()).map(drop).map_err(|error| error.with_table(table))
 }

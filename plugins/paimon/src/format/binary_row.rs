@@ -1,5 +1,7 @@
 //! Paimon's binary row: fixed eight-byte slots behind a bitmap of NULLs, long values in a part behind them.
 
+use super::schema::LakeType;
+
 /// One value of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Datum<'a> {
@@ -57,6 +59,56 @@ pub fn serialize_row(values: &[Option<Datum<'_>>]) -> Vec<u8> {
 /// The row without fields: the partition of a table that has none, and statistics left out.
 pub fn empty_row() -> Vec<u8> {
     serialize_row(&[])
+}
+
+/// The values of a row in its form with arity; none if it is not one of these types.
+pub fn read_row<'a>(bytes: &'a [u8], types: &[LakeType]) -> Option<Vec<Option<Datum<'a>>>> {
+    let (arity, row) = bytes.split_first_chunk::<4>()?;
+    if usize::try_from(u32::from_be_bytes(*arity)).ok()? != types.len() {
+        return None;
+    }
+    let nulls = (types.len() + 63 + 8) / 64 * 8;
+    let value = |(place, ty): (usize, &LakeType)| {
+        let is_null = row.get((place + 8) / 8)? & 1 << ((place + 8) % 8) != 0;
+        let slot = row.get(nulls + place * 8..)?.first_chunk::<8>()?;
+        if is_null { Some(None) } else { read_value(*ty, slot, row).map(Some) }
+    };
+    types.iter().enumerate().map(value).collect()
+}
+
+/// The casts take the low bytes of a slot, as they were put there.
+fn read_value<'a>(ty: LakeType, slot: &'a [u8; 8], row: &'a [u8]) -> Option<Datum<'a>> {
+    let number = u64::from_le_bytes(*slot);
+    let (place, length) = ((number >> 32) as usize, number as u32 as usize);
+    Some(match ty {
+        LakeType::Boolean => Datum::Boolean(slot[0] != 0),
+        LakeType::TinyInt => Datum::TinyInt(number as i8),
+        LakeType::SmallInt => Datum::SmallInt(number as i16),
+        LakeType::Int | LakeType::Date => Datum::Int(number as i32),
+        LakeType::BigInt => Datum::BigInt(number as i64),
+        LakeType::Float => Datum::Float(f32::from_bits(number as u32)),
+        LakeType::Double => Datum::Double(f64::from_bits(number)),
+        LakeType::Decimal(precision @ ..=COMPACT_DECIMAL_MAX, _) => Datum::Decimal((number as i64).into(), precision),
+        LakeType::Decimal(precision, _) => {
+            let bytes = row.get(place..place.checked_add(length)?)?;
+            let sign = if bytes.first()? & 0x80 == 0 { 0 } else { 0xff };
+            let mut whole = [sign; 16];
+            whole.get_mut(16_usize.checked_sub(bytes.len())?..)?.copy_from_slice(bytes);
+            Datum::Decimal(i128::from_be_bytes(whole), precision)
+        }
+        LakeType::String | LakeType::Bytes if slot[7] & 0x80 != 0 => {
+            Datum::Bytes(slot.get(..usize::from(slot[7] & 0x7f))?)
+        }
+        LakeType::String | LakeType::Bytes => Datum::Bytes(row.get(place..place.checked_add(length)?)?),
+        LakeType::Timestamp(fraction @ ..=COMPACT_TIMESTAMP_MAX)
+        | LakeType::LocalTimestamp(fraction @ ..=COMPACT_TIMESTAMP_MAX) => {
+            Datum::Timestamp((number as i64).checked_mul(1000)?, fraction)
+        }
+        LakeType::Timestamp(fraction) | LakeType::LocalTimestamp(fraction) => {
+            let millis = i64::from_le_bytes(*row.get(place..)?.first_chunk::<8>()?);
+            Datum::Timestamp(millis.checked_mul(1000)?.checked_add(length as i64 / 1000)?, fraction)
+        }
+    })
 }
 
 fn write_value(value: Datum<'_>, start: usize, slot: usize, out: &mut Vec<u8>) {
@@ -167,6 +219,34 @@ mod tests {
         let mut row = Vec::new();
         write_row(&[Some(Datum::Timestamp(-1, 3)), Some(Datum::Timestamp(-1, 6)), None], &mut row);
         assert_eq!(hex(&row), "0004000000000000ffffffffffffffff583e0f00200000000000000000000000ffffffffffffffff");
+    }
+
+    #[test]
+    fn a_row_is_read_as_it_was_written() {
+        let values = [
+            (LakeType::Boolean, Datum::Boolean(true)),
+            (LakeType::TinyInt, Datum::TinyInt(-2)),
+            (LakeType::SmallInt, Datum::SmallInt(-300)),
+            (LakeType::Int, Datum::Int(-70_000)),
+            (LakeType::Date, Datum::Int(-1)),
+            (LakeType::BigInt, Datum::BigInt(i64::MIN)),
+            (LakeType::Float, Datum::Float(-1.5)),
+            (LakeType::Double, Datum::Double(2.25)),
+            (LakeType::Decimal(10, 2), Datum::Decimal(-1_234_567, 10)),
+            (LakeType::Decimal(20, 0), Datum::Decimal(u64::MAX.into(), 20)),
+            (LakeType::Decimal(38, 0), Datum::Decimal(-1, 38)),
+            (LakeType::String, Datum::Bytes(b"")),
+            (LakeType::String, Datum::Bytes(b"1234567")),
+            (LakeType::Bytes, Datum::Bytes(b"12345678")),
+            (LakeType::Timestamp(3), Datum::Timestamp(-1_000, 3)),
+            (LakeType::LocalTimestamp(6), Datum::Timestamp(-1, 6)),
+        ];
+        let types: Vec<_> = values.iter().map(|(ty, _)| *ty).collect();
+        let mut row: Vec<_> = values.iter().map(|(_, value)| Some(*value)).collect();
+        for null in 0..row.len() {
+            row[null] = None;
+            assert_eq!(read_row(&serialize_row(&row), &types).unwrap(), row);
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Data files: rows of one bucket in Parquet, sorted by key, one row a key, and what manifests say of them.
+//! Data files: rows of one bucket in Parquet, and what manifests say of them. Of tables with a key they are sorted by it,
+//! one row a key; of tables without they stand in the order in which they came.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -18,6 +19,7 @@ use parquet::schema::types::ColumnPath;
 use super::binary_row::serialize_row;
 use super::key::{KeyColumns, KeyRange};
 use super::manifest::{DataFile, Stats};
+use super::partition::PartitionColumns;
 use super::schema::LakeType;
 
 /// Name of the column that orders the versions of a row.
@@ -38,7 +40,7 @@ pub const KIND_UPDATE: i8 = 2;
 pub const KIND_DELETE: i8 = 3;
 
 /// How many bytes of a row group are gathered before it is written out.
-const ROW_GROUP_BYTES: usize = 16 << 20;
+const ROW_GROUP_BYTES: usize = 4 << 20;
 
 /// A column of the table, as data files need to know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,20 +55,33 @@ pub struct FileColumn {
     pub nullable: bool,
 }
 
-/// How rows of a table lie in its data files: sequence number, kind, then the columns. (The key columns that older
-/// writers repeat in front are left out, as `data-file.thin-mode` says.)
+/// How rows of a table lie in its data files: sequence number and kind, where the table has a key, then the columns.
+/// (The key columns that older writers repeat in front are left out, as `data-file.thin-mode` says.)
 #[derive(Debug)]
 pub struct FileLayout {
     schema: SchemaRef,
     schema_id: i64,
     key_places: Vec<usize>,
     key_types: Vec<LakeType>,
+    partition_places: Vec<usize>,
+    partition_types: Vec<LakeType>,
     properties: Arc<WriterProperties>,
 }
 
 impl FileLayout {
     /// The layout of a table's files under one schema; `key` are places in `columns`, in key order.
     pub fn new(schema_id: i64, columns: &[FileColumn], key: &[usize], compression: Compression) -> Self {
+        Self::divided(schema_id, columns, (key, &[]), compression)
+    }
+
+    /// The same for a table that is divided; the second places are those of the columns that divide it, which the key
+    /// leaves out.
+    pub fn divided(
+        schema_id: i64,
+        columns: &[FileColumn],
+        (key, partition): (&[usize], &[usize]),
+        compression: Compression,
+    ) -> Self {
         let with_id = |field: Field, id: i32| {
             field.with_metadata(HashMap::from([("PARQUET:field_id".to_owned(), id.to_string())]))
         };
@@ -74,6 +89,9 @@ impl FileLayout {
             with_id(Field::new(SEQUENCE_COLUMN, arrow_schema::DataType::Int64, false), SEQUENCE_FIELD_ID),
             with_id(Field::new(KIND_COLUMN, arrow_schema::DataType::Int8, false), KIND_FIELD_ID),
         ];
+        if key.is_empty() {
+            fields.clear();
+        }
         fields.extend(columns.iter().map(|c| with_id(Field::new(&c.name, c.ty.arrow(), c.nullable), c.id)));
         let mut properties = WriterProperties::builder()
             .set_compression(compression)
@@ -82,11 +100,14 @@ impl FileLayout {
             .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
             .set_dictionary_enabled(false);
         properties = properties.set_column_dictionary_enabled(ColumnPath::from(KIND_COLUMN), true);
+        let types = |places: &[usize]| places.iter().filter_map(|&place| columns.get(place)).map(|c| c.ty).collect();
         Self {
             schema: Arc::new(Schema::new(fields)),
             schema_id,
             key_places: key.to_vec(),
-            key_types: key.iter().filter_map(|&place| columns.get(place)).map(|column| column.ty).collect(),
+            key_types: types(key),
+            partition_places: partition.to_vec(),
+            partition_types: types(partition),
             properties: Arc::new(properties.build()),
         }
     }
@@ -96,10 +117,26 @@ impl FileLayout {
         &self.schema
     }
 
-    /// The key columns among the columns of a file.
-    pub fn key_columns<'a>(&self, file_columns: &'a [ArrayRef]) -> KeyColumns<'a> {
-        let columns = self.key_places.iter().map(|place| &file_columns[SYSTEM_COLUMN_COUNT + place]);
+    /// Whether rows have a key, and versions.
+    pub fn is_keyed(&self) -> bool {
+        !self.key_places.is_empty()
+    }
+
+    /// Whether rows lie in partitions.
+    pub fn is_divided(&self) -> bool {
+        !self.partition_places.is_empty()
+    }
+
+    /// The key columns among sequence number, kind and the table's columns.
+    pub fn key_columns<'a>(&self, columns: &'a [ArrayRef]) -> KeyColumns<'a> {
+        let columns = self.key_places.iter().map(|place| &columns[SYSTEM_COLUMN_COUNT + place]);
         KeyColumns::new(columns.zip(self.key_types.iter().copied()))
+    }
+
+    /// The columns that divide the table among sequence number, kind and the table's columns.
+    pub fn partition_columns<'a>(&self, columns: &'a [ArrayRef]) -> PartitionColumns<'a> {
+        let columns = self.partition_places.iter().map(|place| &columns[SYSTEM_COLUMN_COUNT + place]);
+        PartitionColumns::new(columns.zip(self.partition_types.iter().copied()))
     }
 }
 
@@ -131,20 +168,24 @@ impl<W: Write + Send> DataFileWriter<W> {
         })
     }
 
-    /// Adds rows; the columns are those of the layout's schema.
-    pub fn write(&mut self, columns: Vec<ArrayRef>) -> Result<(), ParquetError> {
-        let batch = RecordBatch::try_new(Arc::clone(&self.layout.schema), columns)?;
-        if batch.num_rows() == 0 {
+    /// Adds rows: sequence number, kind, then the table's columns.
+    pub fn write(&mut self, mut columns: Vec<ArrayRef>) -> Result<(), ParquetError> {
+        let row_count = columns.first().map_or(0, |column| column.len());
+        if row_count == 0 {
             return Ok(());
         }
-        for &sequence in batch.column(0).as_primitive::<Int64Type>().values() {
+        for &sequence in columns[0].as_primitive::<Int64Type>().values() {
             self.sequences = (self.sequences.0.min(sequence), self.sequences.1.max(sequence));
         }
-        let kinds = batch.column(1).as_primitive::<Int8Type>().values();
+        let kinds = columns[1].as_primitive::<Int8Type>().values();
         self.delete_count += kinds.iter().filter(|&&kind| kind == KIND_DELETE).count() as i64; // rows are below 2^63
-        self.row_count += batch.num_rows() as i64; // likewise
-        self.keys.extend(&self.layout.key_columns(batch.columns()), batch.num_rows());
-        self.parquet.write(&batch)
+        self.row_count += row_count as i64; // likewise
+        if self.layout.is_keyed() {
+            self.keys.extend(&self.layout.key_columns(&columns), row_count);
+        } else {
+            columns.drain(..SYSTEM_COLUMN_COUNT);
+        }
+        self.parquet.write(&RecordBatch::try_new(Arc::clone(&self.layout.schema), columns)?)
     }
 
     /// Bytes of the file so far, near enough.

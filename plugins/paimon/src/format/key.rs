@@ -52,6 +52,11 @@ impl<'a> KeyColumns<'a> {
         self.columns.iter().map(|column| Some(column.datum(row))).collect()
     }
 
+    /// The value of a row in the first column.
+    pub fn first(&self, row: usize) -> Option<Datum<'a>> {
+        self.columns.first().map(|column| column.datum(row))
+    }
+
     /// Appends the key of a row in the form that buckets are computed of.
     pub fn write_row(&self, row: usize, values: &mut Vec<Option<Datum<'a>>>, out: &mut Vec<u8>) {
         values.clear();
@@ -285,7 +290,7 @@ fn as_row(values: &[OwnedDatum]) -> Vec<Option<Datum<'_>>> {
 }
 
 /// Orders two values of one column.
-fn compare(one: &Datum<'_>, other: &Datum<'_>) -> Ordering {
+pub fn compare(one: &Datum<'_>, other: &Datum<'_>) -> Ordering {
     match (one, other) {
         (Datum::Boolean(one), Datum::Boolean(other)) => one.cmp(other),
         (Datum::TinyInt(one), Datum::TinyInt(other)) => one.cmp(other),

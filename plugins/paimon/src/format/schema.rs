@@ -61,6 +61,31 @@ impl LakeType {
         }
     }
 
+    /// The type that a schema file spells so; none if it is not one that this sink writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_suffix(" NOT NULL").unwrap_or(text);
+        let (name, rest) = text.split_once('(').unwrap_or((text, ""));
+        let (numbers, rest) = rest.split_once(')').unwrap_or(("", ""));
+        let mut numbers = numbers.split(',').map(str::trim);
+        let mut number = || numbers.next().and_then(|number| number.parse::<u8>().ok());
+        Some(match (name, rest) {
+            ("BOOLEAN", "") => Self::Boolean,
+            ("TINYINT", "") => Self::TinyInt,
+            ("SMALLINT", "") => Self::SmallInt,
+            ("INT", "") => Self::Int,
+            ("BIGINT", "") => Self::BigInt,
+            ("FLOAT", "") => Self::Float,
+            ("DOUBLE", "") => Self::Double,
+            ("DECIMAL", "") => Self::Decimal(number()?, i8::try_from(number()?).ok()?),
+            ("STRING", "") => Self::String,
+            ("BYTES", "") => Self::Bytes,
+            ("DATE", "") => Self::Date,
+            ("TIMESTAMP", "") => Self::Timestamp(number()?),
+            ("TIMESTAMP", " WITH LOCAL TIME ZONE") => Self::LocalTimestamp(number()?),
+            _ => return None,
+        })
+    }
+
     /// The Arrow type whose Parquet form Paimon reads as this type.
     pub fn arrow(self) -> DataType {
         let unit = |fraction| if fraction <= 3 { TimeUnit::Millisecond } else { TimeUnit::Microsecond };
@@ -149,6 +174,7 @@ impl LakeSchema {
     pub fn first(
         columns: &[LakeColumn],
         primary_keys: Vec<String>,
+        partition_keys: Vec<String>,
         options: BTreeMap<String, String>,
         time_millis: i64,
     ) -> Self {
@@ -164,7 +190,7 @@ impl LakeSchema {
             id: 0,
             highest_field_id: fields.last().map_or(-1, |field| field.id),
             fields,
-            partition_keys: Vec::new(),
+            partition_keys,
             primary_keys,
             options,
             comment: None,
@@ -247,7 +273,7 @@ mod tests {
             column("d", LakeType::Decimal(10, 2), true),
             column("at", LakeType::LocalTimestamp(6), true),
         ];
-        LakeSchema::first(&columns, vec!["id".into()], BTreeMap::from([("bucket".into(), "2".into())]), 5)
+        LakeSchema::first(&columns, vec!["id".into()], Vec::new(), BTreeMap::from([("bucket".into(), "2".into())]), 5)
     }
 
     #[test]
@@ -262,6 +288,32 @@ mod tests {
         .unwrap();
         assert_eq!(json, expected);
         assert_eq!(LakeSchema::parse(&schema.to_json()).unwrap(), schema);
+    }
+
+    #[test]
+    fn types_are_read_as_they_are_spelt() {
+        for ty in [
+            LakeType::Boolean,
+            LakeType::TinyInt,
+            LakeType::SmallInt,
+            LakeType::Int,
+            LakeType::BigInt,
+            LakeType::Float,
+            LakeType::Double,
+            LakeType::Decimal(38, 10),
+            LakeType::String,
+            LakeType::Bytes,
+            LakeType::Date,
+            LakeType::Timestamp(0),
+            LakeType::LocalTimestamp(6),
+        ] {
+            for nullable in [true, false] {
+                assert_eq!(LakeType::parse(&ty.sql(nullable)), Some(ty));
+            }
+        }
+        for text in ["VARCHAR(20)", "DECIMAL", "TIMESTAMP(6", "TIME(0)", "", "INT(5) x"] {
+            assert_eq!(LakeType::parse(text), None, "{text}");
+        }
     }
 
     #[test]

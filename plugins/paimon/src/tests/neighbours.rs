@@ -95,8 +95,9 @@ fn a_table_with_other_columns_is_refused_in_words() {
 fn what_cannot_be_a_table_is_refused_in_words() {
     let warehouse = Warehouse::new();
     let (mut run, _) = warehouse.start(1, None, &[]).unwrap();
-    let mut keyless = (*orders()).clone();
-    keyless.primary_key.clear();
+    let mut spread = (*orders()).clone();
+    spread.primary_key.clear();
+    spread.options = vec![("bucket".into(), "4".into())];
     let mut partitioned = (*orders()).clone();
     partitioned.partition_key = vec![1];
     let reserved = schema("orders", &[("id", LogicalType::Int32, false), ("_VALUE_KIND", LogicalType::Json, true)]);
@@ -105,8 +106,8 @@ fn what_cannot_be_a_table_is_refused_in_words() {
     let mut dynamic = (*orders()).clone();
     dynamic.options = vec![("bucket".into(), "-1".into())];
     for (schema, expect) in [
-        (keyless.into(), "has no key"),
-        (partitioned.into(), "is partitioned"),
+        (spread.into(), "nothing to be spread by"),
+        (partitioned.into(), "no part of its key"),
         (reserved, "keeps for itself"),
         (odd_name.into(), "no tables named"),
         (dynamic.into(), "wanted is a fixed number"),

@@ -11,12 +11,12 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 
 use crate::client::{Names, TableFolder};
-use crate::config::{Settings, bucket_count, check_table_options};
-use crate::encode::{chunk_of, lake_columns, lake_schema};
-use crate::fold::{Chunk, fold};
-use crate::format::binary_row::empty_row;
+use crate::config::{Buckets, Settings, check_table_options};
+use crate::encode::{chunk_of, lake_columns, lake_schema, table_options};
+use crate::fold::{Chunk, Run, fold};
 use crate::format::data_file::{DataFileWriter, FileColumn, FileLayout};
 use crate::format::manifest::{EntryKind, ManifestEntry};
+use crate::format::partition::Partitioning;
 use crate::format::schema::{LakeColumn, LakeSchema};
 
 /// The rows of one table that one writer holds.
@@ -26,7 +26,8 @@ pub(super) struct TableBuffer {
     columns: Vec<LakeColumn>,
     layout: Arc<FileLayout>,
     schema_id: i64,
-    bucket_count: u32,
+    buckets: Buckets,
+    partitioning: Partitioning,
     chunks: Vec<Chunk>,
     chunk_bytes: usize,
     /// Files that are written and not yet handed over.
@@ -43,7 +44,8 @@ impl TableBuffer {
         Ok(Self {
             layout: Arc::new(layout_of(&lake, &columns)),
             schema_id: lake.id,
-            bucket_count: bucket_count(&lake.options)?,
+            buckets: Buckets::of(&lake.options, !lake.primary_keys.is_empty())?,
+            partitioning: Partitioning::of(&lake).map_err(|why| folder.broken("its schema", &why))?,
             folder,
             columns,
             chunks: Vec::new(),
@@ -74,8 +76,8 @@ impl TableBuffer {
         self.schema_id
     }
 
-    pub(super) fn bucket_count(&self) -> u32 {
-        self.bucket_count
+    pub(super) fn buckets(&self) -> Buckets {
+        self.buckets
     }
 
     pub(super) fn buffered_bytes(&self) -> usize {
@@ -84,7 +86,7 @@ impl TableBuffer {
 
     pub(super) fn take(&mut self, batch: Batch) -> Result<()> {
         let bytes = batch.bytes();
-        let chunk = chunk_of(batch, &self.columns)?;
+        let chunk = chunk_of(batch, &self.columns, self.layout.is_keyed())?;
         if chunk.read.is_empty() {
             return Ok(());
         }
@@ -100,7 +102,7 @@ impl TableBuffer {
         }
         let mut written = Vec::new();
         if let Err(error) = self.write_files(names, last_epoch, target_file_size, &mut written) {
-            remove(&self.folder, &written);
+            self.remove(&written);
             return Err(error);
         }
         self.staged.append(&mut written);
@@ -119,7 +121,18 @@ impl TableBuffer {
         self.chunks.clear();
         self.chunk_bytes = 0;
         let staged = self.hand_over();
-        remove(&self.folder, &staged);
+        self.remove(&staged);
+    }
+
+    /// Removes files that nobody was told of. A store that does not answer leaves them to the next run's recovery.
+    fn remove(&self, entries: &[ManifestEntry]) {
+        if let Err(error) = self.folder.delete_data(&self.partitioning, entries) {
+            cdchost_sdk::runtime::log(
+                cdchost_sdk::runtime::Level::Warn,
+                "staged files are left behind",
+                &[("table", &self.folder.id.to_string()), ("error", &error.message)],
+            );
+        }
     }
 
     fn write_files(
@@ -130,24 +143,26 @@ impl TableBuffer {
         written: &mut Vec<ManifestEntry>,
     ) -> Result<()> {
         let Self { folder, layout, .. } = self;
-        for run in fold(layout, self.bucket_count, &self.chunks) {
+        for run in fold(layout, self.buckets.count(), &self.chunks) {
+            let place = self.partitioning.folder(&run.partition).map_err(|why| folder.broken("a row", &why))?;
+            let place = format!("{place}bucket-{}/", run.bucket);
             let mut open: Option<OpenFile> = None;
             run.for_each(|columns| {
                 let file = match &mut open {
                     Some(file) => file,
-                    None => open.insert(OpenFile::begin(folder, run.bucket, layout, names.data_file(last_epoch))?),
+                    None => open.insert(OpenFile::begin(folder, &place, layout, names.data_file(last_epoch))?),
                 };
                 file.parquet.write(columns).map_err(|error| file_failed(folder, &error))?;
                 if file.parquet.size() >= target_file_size
                     && let Some(full) = open.take()
                 {
-                    written.push(full.end(folder, run.bucket, self.bucket_count)?);
+                    written.push(full.end(folder, &run, self.buckets)?);
                 }
                 Ok::<_, WriteError>(())
             })
             .map_err(|WriteError(error)| error)?;
             if let Some(last) = open {
-                written.push(last.end(folder, run.bucket, self.bucket_count)?);
+                written.push(last.end(folder, &run, self.buckets)?);
             }
         }
         Ok(())
@@ -179,20 +194,20 @@ struct OpenFile {
 }
 
 impl OpenFile {
-    fn begin(folder: &TableFolder, bucket: u32, layout: &Arc<FileLayout>, name: String) -> Result<Self> {
-        let upload = folder.upload(&format!("bucket-{bucket}/{name}"));
+    fn begin(folder: &TableFolder, place: &str, layout: &Arc<FileLayout>, name: String) -> Result<Self> {
+        let upload = folder.upload(&format!("{place}{name}"));
         let parquet = DataFileWriter::new(Arc::clone(layout), upload).map_err(|error| file_failed(folder, &error))?;
         Ok(Self { name, parquet })
     }
 
-    fn end(self, folder: &TableFolder, bucket: u32, bucket_count: u32) -> Result<ManifestEntry> {
+    fn end(self, folder: &TableFolder, run: &Run<'_>, buckets: Buckets) -> Result<ManifestEntry> {
         let millis = (now_micros() / 1000) as i64; // the clock is far below 2^63
         let (mut upload, file) = self.parquet.finish(self.name, millis).map_err(|error| file_failed(folder, &error))?;
         upload.flush().map_err(|error| file_failed(folder, &ParquetError::External(Box::new(error))))?;
         upload.finish()?;
-        // Bucket counts are far below 2^31.
-        let (bucket, total_buckets) = (bucket as i32, bucket_count as i32);
-        Ok(ManifestEntry { kind: EntryKind::Add, partition: empty_row(), bucket, total_buckets, file })
+        let bucket = run.bucket as i32; // bucket counts are far below 2^31
+        let (partition, total_buckets) = (run.partition.clone(), buckets.total());
+        Ok(ManifestEntry { kind: EntryKind::Add, partition, bucket, total_buckets, file })
     }
 }
 
@@ -214,7 +229,7 @@ impl From<ArrowError> for WriteError {
 /// The lake's table for a source's table, checked to take its rows.
 fn look_up(folder: &TableFolder, schema: &Schema, settings: &Settings) -> Result<(Vec<LakeColumn>, LakeSchema)> {
     let columns = lake_columns(schema, settings.time)?;
-    let wanted = lake_schema(schema, settings.time, settings.table.clone(), 0)?;
+    let wanted = lake_schema(schema, settings, table_options(schema, settings), 0)?;
     let refuse = |message: String| Err(PluginError::config("table-differs", message).with_table(&schema.table));
     let Some(lake) = folder.newest_schema()? else {
         return refuse(format!("table {} is not in the lake", schema.table));
@@ -239,24 +254,14 @@ fn layout_of(lake: &LakeSchema, columns: &[LakeColumn]) -> FileLayout {
         })
         .collect();
     let place_of = |name: &String| lake.fields.iter().position(|field| field.name == *name);
-    let key: Vec<_> = lake.primary_keys.iter().filter_map(place_of).collect();
+    let partition: Vec<_> = lake.partition_keys.iter().filter_map(place_of).collect();
+    let key: Vec<_> =
+        lake.primary_keys.iter().filter_map(place_of).filter(|place| !partition.contains(place)).collect();
     let compression = match lake.option("file.compression") {
         Some("none") => Compression::UNCOMPRESSED,
         _ => Compression::SNAPPY,
     };
-    FileLayout::new(lake.id, &file_columns, &key, compression)
-}
-
-/// Removes files that nobody was told of. A store that does not answer leaves them to the next run's recovery.
-fn remove(folder: &TableFolder, entries: &[ManifestEntry]) {
-    let paths: Vec<_> = entries.iter().map(|entry| format!("bucket-{}/{}", entry.bucket, entry.file.name)).collect();
-    if let Err(error) = folder.delete(&paths) {
-        cdchost_sdk::runtime::log(
-            cdchost_sdk::runtime::Level::Warn,
-            "staged files are left behind",
-            &[("table", &folder.id.to_string()), ("error", &error.message)],
-        );
-    }
+    FileLayout::divided(lake.id, &file_columns, (&key, &partition), compression)
 }
 
 /// A store that does not answer stays that, also when it comes through the Parquet writer.
