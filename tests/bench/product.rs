@@ -100,6 +100,7 @@ async fn start(
             backoff: Duration::from_millis(200),
             backoff_max: Duration::from_secs(30),
         },
+        path: Default::default(),
         source: Arc::new(MysqlSource::new(source(port, work, startup), end)),
         sinks: vec![SinkSetup { sink: Arc::clone(sink) as _, parallelism: 1 }],
         store: CheckpointStore::new(store),

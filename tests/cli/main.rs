@@ -28,6 +28,7 @@ fn cases() -> Vec<Case> {
     cases.extend(pipeline_file());
     cases.extend(plugins());
     cases.extend(state_folder());
+    cases.extend(steps());
     cases.extend(checks());
     cases.extend(inspections());
     cases
@@ -107,6 +108,21 @@ fn state_folder() -> Vec<Case> {
             room.keep(listener);
             Ok(())
         }),
+    ]
+}
+
+/// Transforms and routes before the sink.
+fn steps() -> Vec<Case> {
+    let with = |name: &'static str, steps: &str| Case::new(name, RUN).edit("[[sink]]", &format!("{steps}\n[[sink]]"));
+    vec![
+        with("transform-unknown", "[[transform]]\ntable = \"shop.orders\"\nplugin = \"maks\"\n"),
+        with("transform-is-a-sink", "[[transform]]\ntable = \"shop.orders\"\nplugin = \"blackhole\"\n"),
+        with(
+            "transform-option-unknown",
+            "[[transform]]\ntable = \"shop.orders\"\nplugin = \"mask\"\nhsah = [\"id\"]\n",
+        ),
+        with("route-without-to", "[[route]]\ntable = \"shop.orders\"\n"),
+        Case::new("sink-is-a-route", RUN).edit("\"blackhole\"", "\"regex\""),
     ]
 }
 

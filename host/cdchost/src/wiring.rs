@@ -13,8 +13,8 @@ use std::sync::Arc;
 use cdchost_checkpoint::CheckpointStore;
 use cdchost_config::{Finding, Loaded, PipelineConfig, SinkConfig};
 use cdchost_connector::{Capabilities, Clock, Sink, SourceConnector};
-use cdchost_pipeline::{PipelineMetrics, PipelineSetup, SinkSetup};
-use cdchost_plugin::{Plugin, SinkSpec};
+use cdchost_pipeline::{PathSetup, PipelineMetrics, PipelineSetup, SinkSetup};
+use cdchost_plugin::{Plugin, PluginSpec};
 use cdchost_storage::{StorageError, Store};
 
 pub(crate) use self::check::check;
@@ -30,6 +30,7 @@ pub(crate) struct Checked {
     state: PathBuf,
     source: Arc<dyn SourceConnector>,
     clock: Arc<dyn Clock>,
+    path: CheckedPath,
     sinks: Vec<CheckedSink>,
     /// What the user should know.
     pub(crate) warnings: Findings,
@@ -42,6 +43,14 @@ struct CheckedSink {
     capabilities: Capabilities,
     /// The same sink over empty stores in memory, to be asked what it takes.
     stand_in: Arc<dyn Sink>,
+}
+
+/// Transforms and routes whose plugins are loaded and whose options are good.
+#[derive(Debug, Default)]
+struct CheckedPath {
+    setup: PathSetup,
+    /// A line each, for people.
+    steps: Vec<String>,
 }
 
 /// What a sink promises, for the user.
@@ -65,6 +74,11 @@ impl Checked {
     /// The write contract of each sink, in the order of the file.
     pub(crate) fn contracts(&self) -> Vec<Contract> {
         contracts(&self.loaded.config, &self.sinks)
+    }
+
+    /// Transforms and routes, a line each.
+    pub(crate) fn steps(&self) -> &[String] {
+        &self.path.steps
     }
 
     /// Takes hold of the state folder and opens the stores.
@@ -91,6 +105,7 @@ impl Checked {
             checkpoint: config.checkpoint,
             restart: config.restart,
             source: self.source,
+            path: self.path.setup,
             sinks: setups,
             store,
             clock: self.clock,
@@ -168,8 +183,8 @@ fn environment(finding: Finding) -> Findings {
     Findings::of(Blame::Environment, [finding])
 }
 
-fn spec(pipeline: &str, sink: &SinkConfig, stores: BTreeMap<String, Store>) -> SinkSpec {
-    SinkSpec {
+fn spec(pipeline: &str, sink: &SinkConfig, stores: BTreeMap<String, Store>) -> PluginSpec {
+    PluginSpec {
         pipeline: pipeline.to_owned(),
         id: sink.id.clone(),
         options: sink.options.clone(),

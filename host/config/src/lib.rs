@@ -10,6 +10,7 @@ mod reference;
 mod secret;
 mod sink;
 mod source;
+mod step;
 mod tables;
 mod units;
 
@@ -22,5 +23,6 @@ pub use reference::{page as reference_page, schema as json_schema, sink_keys};
 pub use secret::Secret;
 pub use sink::SinkConfig;
 pub use source::{ChunkConfig, MysqlConfig, StartupMode, TlsConfig, TlsMode, Watermark, ZeroDate};
+pub use step::StepConfig;
 pub use tables::{TablePatternError, TablePatterns};
 pub use units::ByteSize;

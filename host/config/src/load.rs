@@ -102,7 +102,7 @@ pub fn load(input: Input<'_>) -> Result<Loaded, Refused> {
     if findings.iter().any(|finding| finding.severity == Severity::Error) {
         return Err(Refused(findings));
     }
-    let shown = show::section(&node, &config.sinks);
+    let shown = show::section(&node, &config);
     Ok(Loaded { config, warnings: findings, places: reader.places, shown })
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::{CheckpointConfig, MysqlConfig, Secret, SinkConfig};
+use crate::{CheckpointConfig, MysqlConfig, Secret, SinkConfig, StepConfig};
 
 /// A pipeline.toml, checked, with defaults filled in and references resolved.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +18,10 @@ pub struct PipelineConfig {
     pub restart: RestartConfig,
     /// Where the changes come from.
     pub source: MysqlConfig,
+    /// What becomes of rows on the way, in order.
+    pub transforms: Vec<StepConfig>,
+    /// Which tables they go to.
+    pub routes: Vec<StepConfig>,
     /// Where they go.
     pub sinks: Vec<SinkConfig>,
     /// Roots that plugins may be granted.

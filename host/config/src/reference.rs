@@ -16,7 +16,7 @@ pub fn page() -> String {
         "# pipeline.toml\n\nGenerated from the table of keys in `host/config`; do not edit.\n\n\
          Every text may hold `${VARIABLE}` (an environment variable) and `${file:/path}` (a file's content, its final \
          line break dropped); `$${` stands for `${`. Relative paths begin at the folder of the file. Keys that are not \
-         listed are refused, except the plugin's own in `[[sink]]`.\n",
+         listed are refused, except the plugin's own in `[[transform]]`, `[[route]]` and `[[sink]]`.\n",
     );
     write_section(&mut page, &FILE);
     page

@@ -94,6 +94,18 @@ pub enum BatchError {
         /// The byte.
         byte: u8,
     },
+    /// NULL in a column that has none.
+    #[error("column {column} of the batch has NULLs, the schema allows none")]
+    Null {
+        /// The column.
+        column: String,
+    },
+    /// A row that comes from no row of the input, or from one before that of the row before.
+    #[error("row {row} comes from a row that is not there or is out of order")]
+    Origin {
+        /// The row.
+        row: usize,
+    },
     /// Half of an update stands alone.
     #[error("row {row} is half of an update without the other half")]
     Pair {
@@ -164,6 +176,18 @@ impl ChangeBatch {
     /// Number of row changes: an update counts once.
     pub fn changes(&self) -> usize {
         self.ops.iter().filter(|&&op| op != Op::UpdateBefore as u8).count()
+    }
+
+    /// Whether any row is half of an update.
+    pub fn has_updates(&self) -> bool {
+        self.ops.iter().any(|&op| op == Op::UpdateBefore as u8 || op == Op::UpdateAfter as u8)
+    }
+
+    /// The same rows as those of another table; its columns must be of the same types.
+    pub fn of_table(self, schema: &Arc<TableSchema>) -> Result<Self, BatchError> {
+        let batch = Self { schema: Arc::clone(schema), ..self };
+        batch.check_columns()?;
+        Ok(batch)
     }
 
     /// Bytes that the batch holds in memory, near enough for back-pressure.

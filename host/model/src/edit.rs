@@ -73,16 +73,25 @@ impl ChangeBatch {
         Self::from_parts(schema, columns, ops.into(), meta)
     }
 
+    /// As [`ChangeBatch::restore_pairs`], at no cost where nothing was updated.
+    pub fn with_whole_pairs(self) -> Self {
+        if self.has_updates() { self.restore_pairs() } else { self }
+    }
+
     fn chosen(&self, columns: RecordBatch, rows: &[u32]) -> Self {
+        let ops: ScalarBuffer<u8> = rows.iter().map(|&row| self.ops()[row as usize]).collect();
+        Self::from_parts(Arc::clone(self.schema()), columns, ops, self.meta_of(rows))
+    }
+
+    /// The metadata of the named rows, in the order named.
+    pub(crate) fn meta_of(&self, rows: &[u32]) -> RowMeta {
         let meta = self.meta();
         let rows = rows.iter().map(|&row| row as usize);
-        let ops: ScalarBuffer<u8> = rows.clone().map(|row| self.ops()[row]).collect();
-        let picked = RowMeta {
+        RowMeta {
             change_seq: rows.clone().map(|row| meta.change_seq[row]).collect(),
             ordinal: rows.clone().map(|row| meta.ordinal[row]).collect(),
             transactions: pick_runs(&meta.transactions, rows),
-        };
-        Self::from_parts(Arc::clone(self.schema()), columns, ops, picked)
+        }
     }
 }
 

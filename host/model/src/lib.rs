@@ -10,6 +10,7 @@ mod edit;
 mod epoch;
 mod key;
 mod offset;
+mod projection;
 mod schema;
 mod table;
 
@@ -19,5 +20,6 @@ pub use committable::{Committable, SinkProgress, StateBlob};
 pub use epoch::{Cut, Epoch, Generation, Lineage};
 pub use key::{KEY_GROUPS, KeyEncoder, key_group};
 pub use offset::{ChangeSeq, SourceOffset, SourcePosition, TransactionId};
+pub use projection::{Edit, OutputColumn, Projection, Replacement};
 pub use schema::{Field, LogicalType, SchemaError, SchemaVersion, TableSchema};
 pub use table::TableId;

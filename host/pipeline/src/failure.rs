@@ -23,6 +23,16 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// The error that ended what runs in no task.
+    pub(crate) fn into_error(self) -> ConnectorError {
+        match self {
+            Self::Error(error) => *error,
+            Self::Closed => ConnectorError::restart(StopClass::Bug, RUN_ENDING, "the run is ending"),
+        }
+    }
+}
+
 impl From<ConnectorError> for Failure {
     fn from(error: ConnectorError) -> Self {
         if error.code == RUN_ENDING { Self::Closed } else { Self::Error(Box::new(error)) }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cdchost_checkpoint::{Chain, Plan, Record, plan};
-use cdchost_connector::{OpenedSource, SourceContext, SourceProgress, SourceRestore};
-use cdchost_model::{ChangeSeq, Cut, Epoch, SourceOffset, StateBlob};
+use cdchost_connector::{OpenedSource, SourceContext, SourceEvent, SourceProgress, SourceRestore};
+use cdchost_model::{ChangeSeq, Cut, Epoch, Generation, SourceOffset, StateBlob};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 
@@ -19,13 +19,16 @@ use crate::recovery::{Recovered, recover};
 use crate::setup::PipelineSetup;
 use crate::status::{PipelineState, PipelineStatus};
 use crate::tasks::committer::CommitterTask;
-use crate::tasks::dispatch::{Dispatcher, PLAIN_PATH, SinkLane};
+use crate::tasks::dispatch::{Dispatcher, SinkLane};
+use crate::tasks::lanes;
 use crate::tasks::partition::Spread;
 use crate::tasks::writer::WriterTask;
 use crate::tasks::{CommitterMessage, Report, WriterMessage, source};
 
 /// Bytes of rows between the source and the dispatcher.
 const SOURCE_QUEUE_BYTES: usize = 8 << 20;
+/// Bytes of rows between the lanes and the dispatcher.
+const LANES_QUEUE_BYTES: usize = 8 << 20;
 /// Bytes of rows before the writers of one sink, all together.
 const SINK_QUEUE_BYTES: usize = 16 << 20;
 /// Messages between tasks that carry no rows.
@@ -70,7 +73,10 @@ pub(crate) async fn run(around: Arc<Surroundings>) -> Result<Drained, Failure> {
     let (progress, progress_seen) = watch::channel(SourceProgress::default());
     let context = SourceContext { commands: from_engine, progress, clock: Arc::clone(&setup.clock) };
     let (events, to_dispatch) = channel(SOURCE_QUEUE_BYTES);
-    let dispatcher = dispatcher(&recovered, &opened, lanes, to_dispatch, (wiring.reports.clone(), gate_seen));
+    let to_dispatch = through_lanes(&around, recovered.chain.generation(), to_dispatch, &mut wiring).await?;
+    let path_digest = setup.path.digest;
+    let dispatcher =
+        dispatcher(&recovered, (&opened, path_digest), lanes, to_dispatch, (wiring.reports.clone(), gate_seen));
     wiring.tasks.spawn(source::run(opened.source, events, context, setup.metrics.clone()));
     wiring.tasks.spawn(dispatcher.run());
     let Wiring { mut tasks, reports, .. } = wiring;
@@ -113,6 +119,28 @@ fn show_recovered(status: &watch::Sender<PipelineStatus>, recovered: &Recovered)
             shown.committed = epoch;
         }
     });
+}
+
+/// Puts transforms and routes before the dispatcher, where there are any.
+async fn through_lanes(
+    around: &Surroundings,
+    generation: Generation,
+    events: Receiver<SourceEvent>,
+    wiring: &mut Wiring,
+) -> Result<Receiver<SourceEvent>, Failure> {
+    let setup = &around.setup;
+    if setup.path.is_plain() {
+        return Ok(events);
+    }
+    let (out, to_dispatch) = channel(LANES_QUEUE_BYTES);
+    let ground = lanes::Ground {
+        generation,
+        clock: Arc::clone(&setup.clock),
+        metrics: setup.metrics.path(),
+        status: around.status.clone(),
+    };
+    lanes::start(&setup.path, ground, (events, out), &mut wiring.tasks).await?;
+    Ok(to_dispatch)
 }
 
 /// Opens all writers and starts the tasks of all sinks.
@@ -184,9 +212,9 @@ fn share(states: &[StateBlob], subtask: u32, count: u32) -> Vec<StateBlob> {
 
 fn dispatcher(
     recovered: &Recovered,
-    opened: &OpenedSource,
+    (opened, path_digest): (&OpenedSource, [u8; 32]),
     lanes: Vec<SinkLane>,
-    events: Receiver<cdchost_connector::SourceEvent>,
+    events: Receiver<SourceEvent>,
     (reports, gate): (mpsc::Sender<Report>, watch::Receiver<bool>),
 ) -> Dispatcher {
     let generation = recovered.chain.generation();
@@ -196,7 +224,7 @@ fn dispatcher(
         lineage: recovered.lineage.clone(),
         offset: SourceOffset::default(),
         change_seq: recovered.change_seq,
-        path_digest: PLAIN_PATH,
+        path_digest,
         tables_digest: opened.tables_digest,
         end_of_input: false,
     };
@@ -209,6 +237,7 @@ fn dispatcher(
         generation,
         lineage: recovered.lineage.clone(),
         tables_digest: opened.tables_digest,
+        path_digest,
         last_cut: Arc::new(record.map_or_else(before_all, |record| record.cut.clone())),
         tables: record.map_or(BTreeMap::new(), |r| r.tables.iter().map(|t| (t.table.clone(), t.version)).collect()),
         announced: BTreeMap::new(),

@@ -30,11 +30,20 @@ pub struct PipelineMetrics {
     pub(crate) prepare_seconds: Histogram,
     pub(crate) store_seconds: Histogram,
     pub(crate) commit_seconds: Histogram,
+    path: PathMetrics,
     sink_rows: Family<SinkLabel, Counter>,
     sink_batches: Family<SinkLabel, Counter>,
     sink_retries: Family<SinkLabel, Counter>,
     sink_busy: Family<SinkLabel, Counter<f64, AtomicU64>>,
     pipeline: Arc<str>,
+}
+
+/// Counters of transforms and routes, all together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PathMetrics {
+    pub(crate) rows_in: Counter,
+    pub(crate) rows_out: Counter,
+    pub(crate) retries: Counter,
 }
 
 /// Counters of one sink.
@@ -63,6 +72,9 @@ impl PipelineMetrics {
         own.register_with_unit("prepare", "Barrier to prepared", seconds.clone(), metrics.prepare_seconds.clone());
         own.register_with_unit("store", "Prepared to durable", seconds.clone(), metrics.store_seconds.clone());
         own.register_with_unit("commit", "Durable to committed", seconds.clone(), metrics.commit_seconds.clone());
+        own.register("path_rows_in", "Rows that came to transforms and routes", metrics.path.rows_in.clone());
+        own.register("path_rows_out", "Rows that left them, once a target", metrics.path.rows_out.clone());
+        own.register("path_retries", "Calls to transforms and routes repeated", metrics.path.retries.clone());
         let all = registry.sub_registry_with_prefix("cdchost_sink");
         all.register("rows", "Rows given to writers", metrics.sink_rows.clone());
         all.register("batches", "Batches given to writers", metrics.sink_batches.clone());
@@ -85,12 +97,17 @@ impl PipelineMetrics {
             prepare_seconds: seconds(),
             store_seconds: seconds(),
             commit_seconds: seconds(),
+            path: PathMetrics::default(),
             sink_rows: Family::default(),
             sink_batches: Family::default(),
             sink_retries: Family::default(),
             sink_busy: Family::default(),
             pipeline: pipeline.into(),
         }
+    }
+
+    pub(crate) fn path(&self) -> PathMetrics {
+        self.path.clone()
     }
 
     pub(crate) fn sink(&self, sink: &str) -> SinkMetrics {

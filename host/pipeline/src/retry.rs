@@ -1,9 +1,9 @@
-//! Calls to sinks that are repeated after a pause.
+//! Calls to plugins that are repeated after a pause.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use cdchost_connector::{Clock, ConnectorError, Verdict};
+use cdchost_connector::{Clock, ConnectorError, StopClass, Verdict};
 use prometheus_client::metrics::counter::Counter;
 
 use crate::failure::Failure;
@@ -31,7 +31,7 @@ impl Backoff {
     /// Waits before the next call, or gives the error back if there shall be none.
     pub(crate) async fn wait(&mut self, mut error: ConnectorError, what: &'static str) -> Result<(), Failure> {
         let Verdict::Retry { after } = error.verdict else { return Err(error.into()) };
-        tracing::warn!(event = "retry", what, code = error.code, reason = %error, "a call to a sink is repeated");
+        tracing::warn!(event = "retry", what, code = error.code, reason = %error, "a call to a plugin is repeated");
         if !self.pause(after.unwrap_or_default()).await {
             error.verdict = Verdict::Restart;
             return Err(error.into());
@@ -51,4 +51,15 @@ impl Backoff {
         self.pause = (self.pause * 2).min(PAUSE_MAX);
         true
     }
+}
+
+/// A plugin that refuses single rows stops the pipeline: rows are never left out.
+pub(crate) fn whole(mut error: ConnectorError) -> ConnectorError {
+    if let (Verdict::Retry { .. }, Some(first)) = (error.verdict, error.rows.first()) {
+        error.message =
+            format!("{}: {} rows refused, the first because {}", error.message, error.rows.len(), first.reason);
+        error.verdict = Verdict::Stop;
+        error.class = StopClass::Data;
+    }
+    error
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use cdchost_checkpoint::CheckpointStore;
-use cdchost_config::{CheckpointConfig, RestartConfig};
-use cdchost_connector::{Clock, Sink, SourceConnector};
+use cdchost_config::{CheckpointConfig, RestartConfig, TablePatterns};
+use cdchost_connector::{Clock, RouteConnector, Sink, SourceConnector, TransformConnector};
 
 use crate::PipelineMetrics;
 
@@ -22,6 +22,8 @@ pub struct PipelineSetup {
     /// Where the changes come from. When it says that its input has ended, the pipeline drains and ends with
     /// [`crate::PipelineExit::Finished`].
     pub source: Arc<dyn SourceConnector>,
+    /// What becomes of them on the way.
+    pub path: PathSetup,
     /// Where they go; ids differ from each other.
     pub sinks: Vec<SinkSetup>,
     /// Where checkpoints are kept; this pipeline's alone.
@@ -39,4 +41,42 @@ pub struct SinkSetup {
     pub sink: Arc<dyn Sink>,
     /// Its writers, at least one.
     pub parallelism: u32,
+}
+
+/// Transforms and routes. The default has none: every table goes to a target of its own name, as it is.
+#[derive(Clone, Debug, Default)]
+pub struct PathSetup {
+    /// A table passes those that match it, in this order.
+    pub transforms: Vec<TransformSetup>,
+    /// A table goes wherever those that match it lead; where none matches, to a target of its own name.
+    pub routes: Vec<RouteSetup>,
+    /// Lanes side by side, at least one; a table is always in the same one.
+    pub lanes: u32,
+    /// Digest of all of it, as the targets keep it; zeros without transforms and routes.
+    pub digest: [u8; 32],
+}
+
+/// One transform.
+#[derive(Clone, Debug)]
+pub struct TransformSetup {
+    /// The tables that it is for, by the source's names.
+    pub tables: TablePatterns,
+    /// The transform.
+    pub transform: Arc<dyn TransformConnector>,
+}
+
+/// One route.
+#[derive(Clone, Debug)]
+pub struct RouteSetup {
+    /// The tables that it is for, by the source's names.
+    pub tables: TablePatterns,
+    /// The route.
+    pub route: Arc<dyn RouteConnector>,
+}
+
+impl PathSetup {
+    /// Whether every row passes as it is, under its own name.
+    pub fn is_plain(&self) -> bool {
+        self.transforms.is_empty() && self.routes.is_empty()
+    }
 }

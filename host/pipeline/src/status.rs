@@ -1,7 +1,9 @@
 //! What a pipeline says of itself.
 
+use std::collections::BTreeMap;
+
 use cdchost_connector::{Capabilities, ConnectorError, SourceProgress, StopClass};
-use cdchost_model::{Epoch, Generation};
+use cdchost_model::{Epoch, Generation, TableId};
 
 /// What a pipeline is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,6 +103,8 @@ pub struct PipelineStatus {
     pub restarts: u64,
     /// How far the source is.
     pub source: SourceProgress,
+    /// Where transforms and routes lead the rows of each table, as far as seen; empty without any.
+    pub routes: BTreeMap<TableId, Vec<TableId>>,
     /// The sinks, in the order of the configuration.
     pub sinks: Vec<SinkStatus>,
 }

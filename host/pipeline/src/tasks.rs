@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 pub(crate) mod committer;
 pub(crate) mod dispatch;
+pub(crate) mod lanes;
 pub(crate) mod partition;
 pub(crate) mod source;
 pub(crate) mod writer;

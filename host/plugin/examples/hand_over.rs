@@ -14,7 +14,7 @@ use cdchost_model::{
     ChangeBatch, ChangeSeq, Cut, Epoch, Field, Generation, Lineage, LogicalType, RowMeta, SchemaChange, SchemaVersion,
     SourceOffset, TableId, TableSchema, TransactionRun,
 };
-use cdchost_plugin::{EngineOptions, PluginEngine, SinkSpec};
+use cdchost_plugin::{EngineOptions, PluginEngine, PluginSpec};
 use cdchost_storage::Store;
 
 #[tokio::main(flavor = "current_thread")]
@@ -87,8 +87,8 @@ fn cpu_time() -> Duration {
     Duration::from_nanos(nanos.sum())
 }
 
-fn spec(options: serde_json::Map<String, serde_json::Value>) -> SinkSpec {
-    SinkSpec {
+fn spec(options: serde_json::Map<String, serde_json::Value>) -> PluginSpec {
+    PluginSpec {
         pipeline: "bench".into(),
         id: "sink".into(),
         options,

@@ -67,13 +67,13 @@ pub enum PluginError {
         findings: Vec<String>,
     },
     /// The component is a plugin, of a kind that cannot stand here.
-    #[error("plugin {} is a {kind}, {wanted}", path.display())]
+    #[error("plugin {} is a {kind}, which cannot be used as a {wanted}", path.display())]
     Kind {
         /// The file.
         path: PathBuf,
         /// What it is.
         kind: &'static str,
-        /// What was asked for, or why it cannot be used.
+        /// What was asked for.
         wanted: &'static str,
     },
     /// The component does not compile.
@@ -94,10 +94,10 @@ pub enum PluginError {
         reason: String,
     },
     /// The options or grants in the pipeline file do not suit the plugin.
-    #[error("sink {sink}: {}", joined(findings))]
+    #[error("{of}: {}", joined(findings))]
     Options {
-        /// The sink's id.
-        sink: String,
+        /// What it is used as, and its id.
+        of: String,
         /// All that is wrong, each naming its key.
         findings: Vec<OptionFinding>,
     },
@@ -107,9 +107,7 @@ impl PluginError {
     /// Everything that is wrong, one line each.
     pub fn findings(&self) -> Vec<String> {
         match self {
-            Self::Options { sink, findings } => {
-                findings.iter().map(|f| format!("sink {sink}: {}", f.message)).collect()
-            }
+            Self::Options { of, findings } => findings.iter().map(|f| format!("{of}: {}", f.message)).collect(),
             Self::Contract { path, findings } => {
                 findings.iter().map(|f| format!("plugin {}: {f}", path.display())).collect()
             }
@@ -132,10 +130,10 @@ impl PluginError {
             }
             Self::Digest { .. } => "put back the file that was checked, or change sha256 in the pipeline file",
             Self::Contract { .. } => "build the plugin with an SDK of this cdchost's contract version",
-            Self::Kind { .. } => "use a sink plugin",
+            Self::Kind { .. } => "name a plugin of that kind",
             Self::Compile { .. } => "build the plugin again; report it if the same file works elsewhere",
             Self::Manifest { .. } => "ask the plugin's author to mend its manifest",
-            Self::Options { .. } => "mend the sink's keys in the pipeline file",
+            Self::Options { .. } => "mend these keys in the pipeline file",
         }
     }
 

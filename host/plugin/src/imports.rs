@@ -19,15 +19,18 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::bindings::v0_1::cdchost::plugin as wit;
 use crate::limits::GuestLimiter;
+use crate::loader::PluginKind;
 pub(crate) use log::GuestLog;
 pub(crate) use metrics::GuestMetrics;
 pub(crate) use metrics::OperatorMetrics;
 
-/// Who a guest is and what it was given; the same for all instances of one sink.
+/// Who a guest is and what it was given; the same for all instances of one use.
 pub(crate) struct Grant {
+    /// What it is used as.
+    pub(crate) kind: PluginKind,
     /// The pipeline's name.
     pub(crate) pipeline: String,
-    /// The sink's id.
+    /// Its id in the pipeline.
     pub(crate) operator: String,
     /// Options as JSON, secrets left out.
     pub(crate) config: String,
@@ -94,7 +97,7 @@ impl WasiView for GuestState {
     }
 }
 
-/// Everything that a sink may import. An import is no wish for a grant: all are linked, and deny by themselves.
+/// Everything that a plugin may import. An import is no wish for a grant: all are linked, and deny by themselves.
 pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<GuestState>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;

@@ -4,6 +4,12 @@ use wasmtime::ResourceLimiter;
 
 use cdchost_config::Limits;
 
+/// Columns that a transform may give out.
+pub(crate) const COLUMNS_MAX: usize = 4_096;
+/// Targets that one call of a route may name.
+pub(crate) const TARGETS_MAX: usize = 1_000;
+/// Bytes of the name of a column or table that a plugin makes.
+pub(crate) const NAME_BYTES_MAX: usize = 256;
 /// Bytes of a component file.
 pub(crate) const COMPONENT_BYTES_MAX: u64 = 64 << 20;
 /// Bytes of the manifest section.

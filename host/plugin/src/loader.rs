@@ -47,6 +47,7 @@ impl PluginKind {
 pub(crate) struct Loaded {
     pub(crate) path: PathBuf,
     pub(crate) digest: [u8; 32],
+    pub(crate) kind: PluginKind,
     pub(crate) component: Component,
     /// None where the file has no manifest section: `describe` is to be asked.
     pub(crate) manifest: Option<Manifest>,
@@ -74,16 +75,15 @@ pub(crate) fn load(shared: &Shared, path: &Path, pin: Option<&str>) -> Result<Lo
         .map_err(|found| PluginError::NotComponent { path: path.into(), found })?
         .check()
         .map_err(|findings| PluginError::Contract { path: path.into(), findings })?;
-    if kind != PluginKind::Sink {
-        let wanted = "which this version of cdchost does not run; only sinks are";
-        return Err(PluginError::Kind { path: path.into(), kind: kind.name(), wanted });
+    if kind == PluginKind::Functions {
+        return Err(PluginError::Kind { path: path.into(), kind: kind.name(), wanted: "sink, transform or route" });
     }
     let manifest = read_manifest(path, &wasm)?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let component = shared
         .compile(&wasm, &digest, &name)
         .map_err(|source| PluginError::Compile { path: path.into(), source: source.into() })?;
-    Ok(Loaded { path: path.into(), digest, component, manifest })
+    Ok(Loaded { path: path.into(), digest, kind, component, manifest })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, PluginError> {

@@ -1,18 +1,17 @@
-//! A plugin that was loaded, and the sinks made of it.
+//! A plugin that was loaded, and the sinks, transforms and routes made of it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use cdchost_config::{ByteSize, Grants, Limits, Secret};
-use cdchost_connector::{ConnectorError, Sink};
+use cdchost_connector::{ConnectorError, RouteConnector, Sink, TransformConnector};
 use cdchost_storage::Store;
 use serde_json::{Map, Value};
 
-use crate::bindings::v0_1::SinkPluginPre;
 use crate::engine::Shared;
-use crate::exports::{Instance, PluginSink, Site};
-use crate::imports::{Grant, GuestState, Place};
+use crate::exports::{Instance, PluginRouteConnector, PluginSink, PluginTransformConnector, Site, Template};
+use crate::imports::{Grant, Place};
 use crate::loader::{Loaded, PluginKind};
 use crate::{Manifest, OptionFinding, PluginError};
 
@@ -20,7 +19,8 @@ use crate::{Manifest, OptionFinding, PluginError};
 #[derive(Clone)]
 pub struct Plugin {
     shared: Arc<Shared>,
-    pre: SinkPluginPre<GuestState>,
+    kind: PluginKind,
+    template: Template,
     path: Arc<Path>,
     digest: [u8; 32],
     manifest: Arc<Manifest>,
@@ -35,14 +35,14 @@ impl std::fmt::Debug for Plugin {
     }
 }
 
-/// What one sink gets: its identity, its options, its rights, its bounds.
+/// What one use of a plugin gets: its identity, its options, its rights, its bounds.
 #[derive(Clone, Debug)]
-pub struct SinkSpec {
+pub struct PluginSpec {
     /// The pipeline's name.
     pub pipeline: String,
-    /// The sink's id in the pipeline.
+    /// Its id in the pipeline.
     pub id: String,
-    /// The plugin's own keys of `[[sink]]`.
+    /// The plugin's own keys of its section.
     pub options: Map<String, Value>,
     /// Values of options that came from references.
     pub secrets: BTreeMap<String, Secret>,
@@ -56,24 +56,24 @@ pub struct SinkSpec {
 
 impl Plugin {
     pub(crate) async fn new(shared: Arc<Shared>, loaded: Loaded) -> Result<Self, PluginError> {
-        let Loaded { path, digest, component, manifest } = loaded;
+        let Loaded { path, digest, kind, component, manifest } = loaded;
         let refuse = |finding| PluginError::Contract { path: path.clone(), findings: vec![finding] };
-        let pre = shared.linker.instantiate_pre(&component).and_then(SinkPluginPre::new);
-        let pre = pre.map_err(|error| refuse(format!("{error:#}")))?;
+        let template = shared.linker.instantiate_pre(&component).and_then(|pre| Template::new(pre, kind));
+        let template = template.map_err(|error| refuse(format!("{error:#}")))?;
         // A first instance, with no grants: functions of another shape and faults at the start show now.
-        let mut probe = probe(&shared, &pre).await.map_err(|error| refuse(error.message))?;
+        let mut probe = probe(&shared, kind, &template).await.map_err(|error| refuse(error.message))?;
         let manifest = match manifest {
             Some(manifest) => manifest,
             None => {
                 describe(&mut probe).await.map_err(|reason| PluginError::Manifest { path: path.clone(), reason })?
             }
         };
-        Ok(Self { shared, pre, path: path.into(), digest, manifest: Arc::new(manifest) })
+        Ok(Self { shared, kind, template, path: path.into(), digest, manifest: Arc::new(manifest) })
     }
 
     /// What it is.
     pub fn kind(&self) -> PluginKind {
-        PluginKind::Sink
+        self.kind
     }
 
     /// What it says of itself.
@@ -88,14 +88,34 @@ impl Plugin {
 
     /// A sink of this plugin, after all that can be checked without running it with grants: options against the
     /// schema, grants against what there is. Touches no target.
-    pub fn sink(&self, spec: SinkSpec) -> Result<Arc<dyn Sink>, PluginError> {
+    pub fn sink(&self, spec: PluginSpec) -> Result<Arc<dyn Sink>, PluginError> {
+        let site = self.site(PluginKind::Sink, spec)?;
+        Ok(Arc::new(PluginSink::new(site, self.digest)))
+    }
+
+    /// A transform of this plugin, after the same checks.
+    pub fn transform(&self, spec: PluginSpec) -> Result<Arc<dyn TransformConnector>, PluginError> {
+        Ok(Arc::new(PluginTransformConnector::new(self.site(PluginKind::Transform, spec)?)))
+    }
+
+    /// A route of this plugin, after the same checks.
+    pub fn route(&self, spec: PluginSpec) -> Result<Arc<dyn RouteConnector>, PluginError> {
+        Ok(Arc::new(PluginRouteConnector::new(self.site(PluginKind::Route, spec)?)))
+    }
+
+    fn site(&self, kind: PluginKind, spec: PluginSpec) -> Result<Arc<Site>, PluginError> {
+        if self.kind != kind {
+            let (path, kind, wanted) = (self.path.to_path_buf(), self.kind.name(), kind.name());
+            return Err(PluginError::Kind { path, kind, wanted });
+        }
         let (options, secrets) = self.sort_secrets(&spec);
         let mut findings = self.manifest.check_options(&filled(&options, &secrets));
         findings.extend(check_grants(&spec, &self.manifest));
         if !findings.is_empty() {
-            return Err(PluginError::Options { sink: spec.id, findings });
+            return Err(PluginError::Options { of: format!("{} {}", kind.name(), spec.id), findings });
         }
         let grant = Grant {
+            kind,
             config: Value::Object(options).to_string(),
             secrets,
             stores: spec.stores.into_iter().filter(|(name, _)| spec.allow.store.contains(name)).collect(),
@@ -104,12 +124,11 @@ impl Plugin {
             pipeline: spec.pipeline,
             operator: spec.id,
         };
-        let site = Site::new(Arc::clone(&self.shared), self.pre.clone(), grant, &self.manifest);
-        Ok(Arc::new(PluginSink::new(Arc::new(site), self.digest)))
+        Ok(Arc::new(Site::new(Arc::clone(&self.shared), self.template.clone(), grant, &self.manifest)))
     }
 
     /// Which options are secret is the manifest's to say: the others are told in the open, wherever they came from.
-    fn sort_secrets(&self, spec: &SinkSpec) -> (Map<String, Value>, BTreeMap<String, Secret>) {
+    fn sort_secrets(&self, spec: &PluginSpec) -> (Map<String, Value>, BTreeMap<String, Secret>) {
         let mut options = spec.options.clone();
         let mut secrets = spec.secrets.clone();
         for name in &self.manifest.secrets {
@@ -152,7 +171,7 @@ fn insert(options: &mut Map<String, Value>, path: &str, text: &str) {
     }
 }
 
-fn check_grants(spec: &SinkSpec, manifest: &Manifest) -> Vec<OptionFinding> {
+fn check_grants(spec: &PluginSpec, manifest: &Manifest) -> Vec<OptionFinding> {
     let mut findings = Vec::new();
     for (key, patterns) in [("allow.tcp", &spec.allow.tcp), ("allow.http", &spec.allow.http)] {
         if !patterns.is_empty() {
@@ -171,7 +190,7 @@ fn check_grants(spec: &SinkSpec, manifest: &Manifest) -> Vec<OptionFinding> {
 }
 
 /// An instance without name, options and grants, with little of everything.
-async fn probe(shared: &Arc<Shared>, pre: &SinkPluginPre<GuestState>) -> Result<Instance, ConnectorError> {
+async fn probe(shared: &Arc<Shared>, kind: PluginKind, template: &Template) -> Result<Instance, ConnectorError> {
     let limits = Limits {
         memory: ByteSize(256 << 20),
         table_elements: 100_000,
@@ -181,6 +200,7 @@ async fn probe(shared: &Arc<Shared>, pre: &SinkPluginPre<GuestState>) -> Result<
         log_lines_per_second: 10,
     };
     let grant = Grant {
+        kind,
         pipeline: String::new(),
         operator: "being loaded".into(),
         config: "{}".into(),
@@ -189,7 +209,7 @@ async fn probe(shared: &Arc<Shared>, pre: &SinkPluginPre<GuestState>) -> Result<
         stdout: false,
         limits,
     };
-    let site = Site::nameless(Arc::clone(shared), pre.clone(), grant);
+    let site = Site::nameless(Arc::clone(shared), template.clone(), grant);
     Instance::start(Arc::new(site), Place { subtask: 0, parallelism: 1, generation: 0 }).await
 }
 

@@ -2,6 +2,7 @@
 
 mod batch;
 mod buffer;
+mod builder;
 mod column;
 mod schema;
 mod strings;
@@ -12,6 +13,9 @@ mod arrow;
 
 pub use batch::{Batch, Op, OptionalTexts, ReadPlan, RowMeta};
 pub use buffer::Buffer;
+#[cfg(target_arch = "wasm32")]
+pub(crate) use builder::bitmap;
+pub use builder::{StringsBuilder, ValuesBuilder};
 pub use column::{Column, RawColumn, Values};
 pub use schema::{Field, LogicalType, Schema, TableId};
 pub use strings::{Bits, ByteStrings, Texts};

@@ -5,4 +5,4 @@ mod convert;
 mod exports;
 pub(crate) mod imports;
 
-pub use exports::Exports;
+pub use exports::{Exports, RouteExports, TransformExports};

@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use cdchost_model::TableSchema;
+use cdchost_model::{Field, TableSchema};
+use cdchost_pipeline::PlannedTable;
 use serde_json::{Value, json};
 
 use super::{on_threads, print, print_json};
@@ -39,21 +41,29 @@ fn as_json(examined: &Examined, show_config: bool) -> Value {
         "pipeline": loaded.map(|loaded| &loaded.config.name),
         "startable": examined.findings.exit_code().is_none(),
         "findings": examined.findings.iter().map(|(_, finding)| finding).collect::<Vec<_>>(),
-        "tables": examined.tables.as_ref().map(|all| all.iter().map(|schema| table_json(schema)).collect::<Vec<_>>()),
+        "steps": examined.steps,
+        "tables": examined.tables.as_ref().map(|all| all.iter().map(table_json).collect::<Vec<_>>()),
         "sinks": examined.contracts.as_ref().map(|all| all.iter().map(contract).collect::<Vec<_>>()),
         "config": loaded.filter(|_| show_config).map(|loaded| &loaded.shown),
     })
 }
 
-fn table_json(schema: &TableSchema) -> Value {
-    let columns = schema.fields.iter().map(|field| {
-        json!({ "name": field.name, "type": field.ty.to_string(), "nullable": field.nullable, "source-type": field.native_type })
-    });
+fn table_json(table: &PlannedTable) -> Value {
+    let target = |schema: &Arc<TableSchema>| {
+        let columns = schema.fields.iter().map(|field| {
+            let Field { name, ty, nullable, native_type, .. } = field;
+            json!({ "name": name, "type": ty.to_string(), "nullable": nullable, "source-type": native_type })
+        });
+        json!({
+            "table": schema.table.to_string(),
+            "columns": columns.collect::<Vec<_>>(),
+            "key": key(schema),
+        })
+    };
     json!({
-        "source": schema.table.to_string(),
-        "target": schema.table.to_string(),
-        "columns": columns.collect::<Vec<_>>(),
-        "key": key(schema),
+        "source": table.source.to_string(),
+        "targets": table.targets.iter().map(target).collect::<Vec<_>>(),
+        "by-row": table.by_row,
     })
 }
 
@@ -71,8 +81,9 @@ fn as_text(examined: &Examined, show_config: bool) -> String {
     for (_, finding) in examined.findings.iter() {
         text.push_str(&printable(&finding.to_string()));
     }
-    for schema in examined.tables.iter().flatten() {
-        text.push_str(&printable(&table_text(schema)));
+    examined.steps.iter().for_each(|step| text.push_str(&printable(step)));
+    for table in examined.tables.iter().flatten() {
+        text.push_str(&printable(&table_text(table)));
     }
     for contract in examined.contracts.iter().flatten() {
         contract.text_lines().for_each(|line| text.push_str(&printable(&line)));
@@ -85,17 +96,25 @@ fn as_text(examined: &Examined, show_config: bool) -> String {
     text
 }
 
-/// A table, and its columns a line each.
-fn table_text(schema: &TableSchema) -> String {
-    let key = key(schema);
-    let key = if key.is_empty() { "no key".to_owned() } else { format!("key {}", key.join(", ")) };
-    let mut text = format!("table {} -> {}: {key}", schema.table, schema.table);
-    for field in &schema.fields {
-        let null = if field.nullable { "" } else { " not null" };
-        let _ = write!(text, "\n    {} {}{null}", field.name, field.ty);
-        if !field.native_type.is_empty() {
-            let _ = write!(text, " ({})", field.native_type);
+/// A table and what becomes of it, columns a line each.
+fn table_text(table: &PlannedTable) -> String {
+    let mut text = format!("table {}", table.source);
+    for schema in &table.targets {
+        let key = key(schema);
+        let key = if key.is_empty() { "no key".to_owned() } else { format!("key {}", key.join(", ")) };
+        let _ = write!(text, "\n    -> {}: {key}", schema.table);
+        for field in &schema.fields {
+            let null = if field.nullable { "" } else { " not null" };
+            let _ = write!(text, "\n        {} {}{null}", field.name, field.ty);
+            if !field.native_type.is_empty() {
+                let _ = write!(text, " ({})", field.native_type);
+            }
         }
+    }
+    match (table.by_row, table.targets.is_empty()) {
+        (true, _) => text.push_str("\n    -> tables that its rows choose"),
+        (false, true) => text.push_str("\n    -> nowhere"),
+        (false, false) => {}
     }
     text
 }

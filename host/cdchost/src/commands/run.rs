@@ -44,6 +44,9 @@ async fn drive(arguments: RunArguments, screen: &Screen) -> u8 {
         Err(findings) => return refuse(screen, &findings),
     };
     checked.warnings.show(screen);
+    for step in checked.steps() {
+        show_step(screen, step);
+    }
     for contract in checked.contracts() {
         show_contract(screen, &contract);
     }
@@ -118,6 +121,14 @@ fn exit_code(exit: &PipelineExit, ran: bool) -> u8 {
 fn stopped_early(screen: &Screen) -> u8 {
     screen.refusal("stopped before anything was started");
     0
+}
+
+fn show_step(screen: &Screen, step: &str) {
+    if screen.is_json() {
+        tracing::info!(target: RUN, event = "step", step);
+    } else {
+        screen.lines(step);
+    }
 }
 
 fn show_contract(screen: &Screen, contract: &Contract) {

@@ -1,5 +1,6 @@
 //! The status as JSON.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use cdchost_connector::{SnapshotState, SourcePhase, SourceProgress, TableProgress};
@@ -36,7 +37,7 @@ pub(crate) fn status(pipeline: &str, sinks: &[SinkIdentity], status: &PipelineSt
         "reconnects": source.reconnects,
         "last-disconnect": source.last_disconnect,
         "ignored": source.ignored,
-        "tables": source.tables.iter().map(|(id, progress)| table(id, progress)).collect::<Vec<_>>(),
+        "tables": source.tables.iter().map(|(id, progress)| table(id, progress, &status.routes)).collect::<Vec<_>>(),
         "sinks": sinks.iter().map(sink).collect::<Vec<_>>(),
     })
 }
@@ -60,14 +61,21 @@ pub(crate) fn phase_name(phase: SourcePhase) -> &'static str {
     }
 }
 
-fn table(id: &TableId, progress: &TableProgress) -> Value {
+fn table(id: &TableId, progress: &TableProgress, routes: &BTreeMap<TableId, Vec<TableId>>) -> Value {
     let snapshot = match progress.snapshot {
         SnapshotState::Waiting => "waiting",
         SnapshotState::Reading => "reading",
         SnapshotState::Done => "done",
     };
+    // Without transforms and routes a table goes to one of its own name.
+    let targets = match routes.get(id) {
+        Some(targets) => targets.iter().map(ToString::to_string).collect(),
+        None if routes.is_empty() => vec![id.to_string()],
+        None => Vec::new(),
+    };
     json!({
         "table": id.to_string(),
+        "targets": targets,
         "snapshot": snapshot,
         "rows-read": progress.rows_read,
         "rows-estimate": progress.rows_estimate,
@@ -133,6 +141,7 @@ mod tests {
             committed: Some(Epoch(4)),
             restarts: 1,
             source,
+            routes: BTreeMap::new(),
             sinks: Vec::new(),
         };
         let sink = SinkIdentity { id: "lake".into(), plugin: "paimon".into(), digest: [0xab; 32], parallelism: 2 };
@@ -151,7 +160,7 @@ mod tests {
             "reconnects": 0,
             "last-disconnect": null,
             "ignored": {},
-            "tables": [{"table": "shop.orders", "snapshot": "reading", "rows-read": 5, "rows-estimate": 9, "chunks": 2,
+            "tables": [{"table": "shop.orders", "targets": ["shop.orders"], "snapshot": "reading", "rows-read": 5, "rows-estimate": 9, "chunks": 2,
                         "changes": 3}],
             "sinks": [{"id": "lake", "plugin": "paimon", "digest": "ab".repeat(32), "parallelism": 2}],
         });

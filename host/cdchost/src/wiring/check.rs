@@ -10,7 +10,7 @@ use cdchost_mysql::MysqlSource;
 
 use super::plugins::Plugins;
 use super::source::KeptSource;
-use super::{Checked, CheckedSink};
+use super::{Checked, CheckedPath, CheckedSink};
 use crate::cli::{RunArguments, Until};
 use crate::findings::{Blame, Findings, of_port};
 use crate::state;
@@ -30,13 +30,13 @@ pub(crate) async fn check(arguments: &RunArguments) -> Result<Checked, Findings>
     // What lies in a bucket is asked when the run begins.
     let fresh = loaded.local_store().is_some_and(|store| state::is_fresh(&store));
     findings.extend(Blame::Environment, state::inspect(&folder));
-    let (source, sinks) =
-        tokio::join!(check_source(&loaded, end, fresh), check_sinks(&arguments.plugins, &loaded, Arc::clone(&clock)));
+    let (source, plugins) =
+        tokio::join!(check_source(&loaded, end, fresh), check_plugins(&arguments.plugins, &loaded, Arc::clone(&clock)));
     let source = source.map_err(|wrong| findings.append(wrong));
-    let sinks = sinks.map_err(|wrong| findings.append(wrong));
-    match (source, sinks, findings.exit_code()) {
-        (Ok(source), Ok(sinks), None) => {
-            Ok(Checked { loaded, state: folder, source, clock, sinks, warnings: findings })
+    let plugins = plugins.map_err(|wrong| findings.append(wrong));
+    match (source, plugins, findings.exit_code()) {
+        (Ok(source), Ok((path, sinks)), None) => {
+            Ok(Checked { loaded, state: folder, source, clock, path, sinks, warnings: findings })
         }
         _ => Err(findings),
     }
@@ -45,7 +45,8 @@ pub(crate) async fn check(arguments: &RunArguments) -> Result<Checked, Findings>
 /// The folder of the pipeline's state.
 pub(super) fn state_folder(loaded: &Loaded) -> Result<PathBuf, Findings> {
     loaded.state_folder().ok_or_else(|| {
-        let finding = Finding::error("the checkpoint store is no folder of this machine", "name a `folder` for its lock");
+        let finding =
+            Finding::error("the checkpoint store is no folder of this machine", "name a `folder` for its lock");
         Findings::of(Blame::Config, [finding.at(loaded.places.find("checkpoint.store"))])
     })
 }
@@ -144,6 +145,11 @@ pub(super) async fn open_afresh(source: &dyn SourceConnector, loaded: &Loaded) -
     })
 }
 
-async fn check_sinks(folder: &Path, loaded: &Loaded, clock: Arc<dyn Clock>) -> Result<Vec<CheckedSink>, Findings> {
-    Plugins::start(folder, loaded, clock)?.sinks().await
+async fn check_plugins(
+    folder: &Path,
+    loaded: &Loaded,
+    clock: Arc<dyn Clock>,
+) -> Result<(CheckedPath, Vec<CheckedSink>), Findings> {
+    let plugins = Plugins::start(folder, loaded, clock)?;
+    plugins.all().await
 }

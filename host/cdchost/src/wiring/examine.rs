@@ -1,17 +1,19 @@
 //! Looks at all of a pipeline without starting it: what is wrong, and what would be written where.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use cdchost_config::Loaded;
-use cdchost_connector::{SourceEnd, SystemClock};
+use cdchost_connector::{ConnectorError, SourceEnd, SystemClock};
 use cdchost_model::TableSchema;
 use cdchost_mysql::MysqlSource;
+use cdchost_pipeline::{PlannedTable, plan_tables};
 
 use super::check::{load, open_afresh, state_folder};
 use super::plugins::Plugins;
-use super::{CheckedSink, Contract, contracts};
-use crate::findings::{Blame, Findings};
+use super::{CheckedPath, CheckedSink, Contract, contracts};
+use crate::findings::{Blame, Findings, of_port};
 use crate::state;
 
 /// What was seen.
@@ -21,8 +23,10 @@ pub(crate) struct Examined {
     pub(crate) loaded: Option<Loaded>,
     /// All that is wrong.
     pub(crate) findings: Findings,
-    /// The tables that the source captures; none where it cannot be asked.
-    pub(crate) tables: Option<Vec<Arc<TableSchema>>>,
+    /// Where the rows of each captured table go; none where source or plugins cannot be asked.
+    pub(crate) tables: Option<Vec<PlannedTable>>,
+    /// Transforms and routes, a line each.
+    pub(crate) steps: Vec<String>,
     /// The write contract of each sink; none where one of them is refused.
     pub(crate) contracts: Option<Vec<Contract>>,
 }
@@ -31,26 +35,55 @@ pub(crate) struct Examined {
 pub(crate) async fn examine(pipeline: &Path, plugins: &Path) -> Examined {
     let (loaded, mut findings) = match load(pipeline) {
         Ok(found) => found,
-        Err(findings) => return Examined { loaded: None, findings, tables: None, contracts: None },
+        Err(findings) => return Examined { loaded: None, findings, tables: None, steps: Vec::new(), contracts: None },
     };
     match state_folder(&loaded) {
         Ok(folder) => findings.extend(Blame::Environment, state::inspect(&folder)),
         Err(wrong) => findings.append(wrong),
     }
-    let (tables, sinks) = tokio::join!(tables(&loaded), sinks(&loaded, plugins));
+    let (tables, plugins) = tokio::join!(tables(&loaded), plugins_of(&loaded, plugins));
     let tables = tables.map_err(|wrong| findings.append(wrong)).ok();
-    let contracts = match sinks {
-        Ok((plugins, sinks)) => {
-            let shown = plugins.show_tables(&sinks, tables.as_deref().unwrap_or_default()).await;
-            findings.append(shown);
-            Some(contracts(&loaded.config, &sinks))
+    let (mut planned, mut steps, mut promised) = (None, Vec::new(), None);
+    match plugins {
+        Ok((plugins, path, sinks)) => {
+            if let Some(tables) = tables {
+                let plan = plan(&loaded, &path, &tables, &mut findings).await;
+                findings.append(plugins.show_tables(&sinks, &targets(&plan)).await);
+                planned = Some(plan);
+            }
+            promised = Some(contracts(&loaded.config, &sinks));
+            steps = path.steps;
         }
-        Err(wrong) => {
-            findings.append(wrong);
-            None
-        }
+        Err(wrong) => findings.append(wrong),
+    }
+    Examined { loaded: Some(loaded), findings, tables: planned, steps, contracts: promised }
+}
+
+/// Where rows go, table by table; what is refused is a finding.
+async fn plan(
+    loaded: &Loaded,
+    path: &CheckedPath,
+    tables: &[Arc<TableSchema>],
+    findings: &mut Findings,
+) -> Vec<PlannedTable> {
+    let mut refuse = |error: &ConnectorError| {
+        let (blame, found) = of_port(error, "transforms and routes", loaded.places.find("transform").as_ref());
+        findings.append(Findings::of(blame, found));
     };
-    Examined { loaded: Some(loaded), findings, tables, contracts }
+    match plan_tables(&path.setup, tables, Arc::new(SystemClock::default())).await {
+        Ok(planned) => planned.into_iter().filter_map(|table| table.map_err(|error| refuse(&error)).ok()).collect(),
+        Err(error) => {
+            refuse(&error);
+            Vec::new()
+        }
+    }
+}
+
+/// All target tables, each once.
+fn targets(planned: &[PlannedTable]) -> Vec<Arc<TableSchema>> {
+    let mut seen = BTreeSet::new();
+    let all = planned.iter().flat_map(|table| &table.targets);
+    all.filter(|target| seen.insert(target.table.clone())).cloned().collect()
 }
 
 async fn tables(loaded: &Loaded) -> Result<Vec<Arc<TableSchema>>, Findings> {
@@ -58,8 +91,11 @@ async fn tables(loaded: &Loaded) -> Result<Vec<Arc<TableSchema>>, Findings> {
     open_afresh(&source, loaded).await.map(|opened| opened.tables)
 }
 
-async fn sinks<'a>(loaded: &'a Loaded, folder: &'a Path) -> Result<(Plugins<'a>, Vec<CheckedSink>), Findings> {
+async fn plugins_of<'a>(
+    loaded: &'a Loaded,
+    folder: &'a Path,
+) -> Result<(Plugins<'a>, CheckedPath, Vec<CheckedSink>), Findings> {
     let plugins = Plugins::start(folder, loaded, Arc::new(SystemClock::default()))?;
-    let sinks = plugins.sinks().await?;
-    Ok((plugins, sinks))
+    let (path, sinks) = plugins.all().await?;
+    Ok((plugins, path, sinks))
 }

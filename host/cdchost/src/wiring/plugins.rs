@@ -4,20 +4,55 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cdchost_config::{Finding, Guarantee, Loaded, SinkConfig};
+use cdchost_config::{Finding, Grants, Guarantee, Loaded, SinkConfig, StepConfig, TablePatterns};
 use cdchost_connector::{Capabilities, Clock, ConnectorError, Delivery, SchemaChangeRequest, Sink};
 use cdchost_model::{Cut, Epoch, Generation, Lineage, SchemaChange, SourceOffset, TableSchema};
-use cdchost_plugin::{EngineOptions, Plugin, PluginEngine, PluginError};
+use cdchost_pipeline::{PathSetup, RouteSetup, TransformSetup};
+use cdchost_plugin::{EngineOptions, Plugin, PluginEngine, PluginError, PluginSpec};
 use cdchost_storage::Store;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
 
-use super::{CheckedSink, spec};
+use super::{CheckedPath, CheckedSink, spec};
 use crate::findings::{Blame, Findings, of_port};
+use crate::server::hex;
 
 /// The plugins of one pipeline file.
 pub(super) struct Plugins<'a> {
     engine: PluginEngine,
     folder: &'a Path,
     loaded: &'a Loaded,
+}
+
+/// What a section between source and sinks is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StepKind {
+    Transform,
+    Route,
+}
+
+impl StepKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Transform => "transform",
+            Self::Route => "route",
+        }
+    }
+}
+
+/// Everything of a step that decides what becomes of rows, but for secrets.
+fn described(kind: StepKind, step: &StepConfig, plugin: &Plugin) -> Vec<u8> {
+    let described = json!([kind.name(), plugin.digest(), step.tables, step.options]);
+    described.to_string().into_bytes()
+}
+
+/// A step in a line, for people.
+fn shown(kind: StepKind, step: &StepConfig, plugin: &Plugin) -> String {
+    let digest = hex(&plugin.digest());
+    let short = digest.get(..12).unwrap_or_default();
+    let (version, tables) = (&plugin.manifest().version, step.tables.join(", "));
+    let to = step.options.get("to").and_then(|to| to.as_str()).map(|to| format!(" -> {to}")).unwrap_or_default();
+    format!("{} {}: {} {version} ({short}), tables {tables}{to}", kind.name(), step.id, step.plugin)
 }
 
 /// The generation that no run has: a sink that is only asked writes nothing under it.
@@ -31,8 +66,71 @@ impl<'a> Plugins<'a> {
         }
     }
 
+    /// Transforms, routes and sinks, or all that is wrong with any.
+    pub(super) async fn all(&self) -> Result<(CheckedPath, Vec<CheckedSink>), Findings> {
+        match (self.path().await, self.sinks().await) {
+            (Ok(path), Ok(sinks)) => Ok((path, sinks)),
+            (path, sinks) => {
+                let mut findings = Findings::default();
+                path.err().into_iter().chain(sinks.err()).for_each(|wrong| findings.append(wrong));
+                Err(findings)
+            }
+        }
+    }
+
+    /// All transforms and routes, or all that is wrong with any. They touch nothing, so these are what a run uses.
+    async fn path(&self) -> Result<CheckedPath, Findings> {
+        let (mut path, mut findings) = (CheckedPath::default(), Findings::default());
+        let config = &self.loaded.config;
+        let mut digest = Sha256::new();
+        for (kind, steps) in [(StepKind::Transform, &config.transforms), (StepKind::Route, &config.routes)] {
+            for (index, step) in steps.iter().enumerate() {
+                let place = format!("{}.{index}", kind.name());
+                match self.step(kind, step, &mut path.setup).await {
+                    Ok(plugin) => {
+                        digest.update(described(kind, step, &plugin));
+                        path.steps.push(shown(kind, step, &plugin));
+                    }
+                    Err(error) => findings.append(of_plugin(self.loaded, &place, &error)),
+                }
+                path.setup.lanes = path.setup.lanes.max(step.parallelism.unwrap_or(1));
+            }
+        }
+        if !path.setup.is_plain() {
+            path.setup.digest = digest.finalize().into();
+        }
+        if findings.exit_code().is_some() { Err(findings) } else { Ok(path) }
+    }
+
+    async fn step(&self, kind: StepKind, step: &StepConfig, path: &mut PathSetup) -> Result<Plugin, PluginError> {
+        let file = PluginEngine::locate(self.folder, &step.plugin)?;
+        let plugin = self.engine.load(&file, step.sha256.as_deref()).await?;
+        let mut options = step.options.clone();
+        // A plugin that has the option is told which tables it is for.
+        if plugin.manifest().config_schema["properties"]["tables"].is_object() {
+            options.insert("tables".into(), step.tables.clone().into());
+        }
+        let spec = PluginSpec {
+            pipeline: self.loaded.config.name.clone(),
+            id: step.id.clone(),
+            options,
+            secrets: step.secrets.clone(),
+            allow: Grants::default(),
+            limits: step.limits.clone(),
+            stores: BTreeMap::new(),
+        };
+        let tables = TablePatterns::parse(&step.tables).expect("the file's patterns were checked when it was loaded");
+        match kind {
+            StepKind::Transform => {
+                path.transforms.push(TransformSetup { tables, transform: plugin.transform(spec)? });
+            }
+            StepKind::Route => path.routes.push(RouteSetup { tables, route: plugin.route(spec)? }),
+        }
+        Ok(plugin)
+    }
+
     /// All sinks, or all that is wrong with any.
-    pub(super) async fn sinks(&self) -> Result<Vec<CheckedSink>, Findings> {
+    async fn sinks(&self) -> Result<Vec<CheckedSink>, Findings> {
         let (mut sinks, mut findings) = (Vec::new(), Findings::default());
         for index in 0..self.loaded.config.sinks.len() {
             match self.sink(index).await {

@@ -7,7 +7,7 @@ use super::options;
 use super::reader::Reader;
 use crate::{
     CheckpointConfig, ChunkConfig, Grants, Guarantee, Limits, MysqlConfig, PipelineConfig, RestartConfig, Secret,
-    SinkConfig, StartupMode, StorageConfig, TlsConfig, TlsMode, Watermark, ZeroDate,
+    SinkConfig, StartupMode, StepConfig, StorageConfig, TlsConfig, TlsMode, Watermark, ZeroDate,
 };
 
 /// Puts all together. Where a value is wrong, something stands in its place: a finding keeps it from being used.
@@ -19,6 +19,8 @@ pub(super) fn pipeline(reader: &mut Reader<'_>, file: &Node<'_>) -> PipelineConf
         guarantee: head.map(guarantee).unwrap_or_default(),
         restart: restart(head.and_then(|head| head.table("restart"))),
         source: source(reader, file.table("source")),
+        transforms: steps(reader, file.tables("transform")),
+        routes: steps(reader, file.tables("route")),
         sinks: file.tables("sink").iter().map(|node| sink(reader, node)).collect(),
         storage: file.named("storage").map(|(name, node)| (name.clone(), storage(node))).collect(),
         checkpoint: checkpoint(reader, file.table("checkpoint")),
@@ -151,6 +153,37 @@ fn sink(reader: &mut Reader<'_>, node: &Node<'_>) -> SinkConfig {
         sha256: node.text("sha256").map(|text| text.text.to_ascii_lowercase()),
         parallelism: node.number("parallelism").and_then(|number| u32::try_from(number).ok()),
         allow: node.table("allow").map(grants).unwrap_or_default(),
+        limits: limits(node.table("limits")),
+        options: own.options,
+        secrets: own.secrets,
+    }
+}
+
+fn steps(reader: &mut Reader<'_>, nodes: &[Node<'_>]) -> Vec<StepConfig> {
+    let mut steps: Vec<StepConfig> = Vec::new();
+    for node in nodes {
+        let mut step = step(reader, node);
+        let taken = |id: &str| steps.iter().any(|other| other.id == id);
+        // Ids that are written and not unique have a finding of their own.
+        if node.text("id").is_none() && taken(&step.id) {
+            let free = (2..).map(|number| format!("{}-{number}", step.plugin)).find(|id| !taken(id));
+            step.id = free.expect("there are more numbers than sections");
+        }
+        steps.push(step);
+    }
+    steps
+}
+
+fn step(reader: &mut Reader<'_>, node: &Node<'_>) -> StepConfig {
+    let own = options::collect(reader, node);
+    let plugin = node.string("plugin");
+    let one = node.text("table").map(|table| table.text.clone());
+    StepConfig {
+        id: node.text("id").map_or_else(|| plugin.clone(), |id| id.text.clone()),
+        plugin,
+        sha256: node.text("sha256").map(|text| text.text.to_ascii_lowercase()),
+        tables: one.into_iter().chain(strings(node.texts("tables"))).collect(),
+        parallelism: node.number("parallelism").and_then(|number| u32::try_from(number).ok()),
         limits: limits(node.table("limits")),
         options: own.options,
         secrets: own.secrets,

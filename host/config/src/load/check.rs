@@ -7,7 +7,7 @@ use super::reader::Reader;
 use super::storage::{self, Root};
 use super::words;
 use crate::finding::nearest;
-use crate::{Guarantee, PipelineConfig, TablePatterns, TlsMode, Watermark};
+use crate::{Guarantee, PipelineConfig, StepConfig, TablePatterns, TlsMode, Watermark};
 
 /// Checks everything, in the order of the sections.
 pub(super) fn all(reader: &mut Reader<'_>, file: &Node<'_>, config: &PipelineConfig) {
@@ -17,6 +17,8 @@ pub(super) fn all(reader: &mut Reader<'_>, file: &Node<'_>, config: &PipelineCon
     if let Some(node) = file.table("source") {
         source(reader, node, config);
     }
+    steps(reader, file.tables("transform"), &config.transforms);
+    steps(reader, file.tables("route"), &config.routes);
     sinks(reader, file, config);
     let roots = storage::roots(reader, file, config);
     if let Some(node) = file.table("checkpoint") {
@@ -108,6 +110,32 @@ fn patterns(reader: &mut Reader<'_>, texts: &[Text]) {
     if let (false, Some(first)) = (includes, texts.first()) {
         let message = "every table pattern here excludes, so that no table can match".to_owned();
         reader.error(&first.span, message, "add one without `!`, such as `database.*`");
+    }
+}
+
+fn steps(reader: &mut Reader<'_>, nodes: &[Node<'_>], steps: &[StepConfig]) {
+    let mut seen = BTreeMap::new();
+    for (node, step) in nodes.iter().zip(steps) {
+        let section = node.section.name;
+        let mut refuse = |key: &str, message: String, instruction: &str| {
+            let place = reader.places.find(&format!("{}.{key}", node.path));
+            reader.findings.push(crate::Finding::error(message, instruction).at(place));
+        };
+        if !step.id.is_empty() && seen.insert(&step.id, ()).is_some() {
+            refuse("id", format!("two of {section} have the id `{}`", step.id), "give each its own `id`");
+        }
+        match (node.text("table"), node.texts("tables")) {
+            (None, []) => {
+                let message = format!("{section} does not say for which tables it is");
+                refuse("", message, "add `table = \"database.table\"`, each part a regular expression");
+            }
+            (Some(_), [_, ..]) => {
+                let message = format!("{section} has both `table` and `tables`");
+                refuse("table", message, "keep one of the two");
+            }
+            (Some(table), []) => patterns(reader, std::slice::from_ref(table)),
+            (None, tables) => patterns(reader, tables),
+        }
     }
 }
 

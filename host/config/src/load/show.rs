@@ -4,21 +4,21 @@
 use serde_json::{Map, Value, json};
 
 use super::node::{Node, Text};
-use crate::SinkConfig;
+use crate::PipelineConfig;
 use crate::reference::keys::{Kind, Others};
 use crate::units::show_duration;
 
 const MASK: &str = "***";
 
-/// A section as JSON, keyed as in the file. `sinks` are those of the file, for their own options.
-pub(super) fn section(node: &Node<'_>, sinks: &[SinkConfig]) -> Value {
+/// A section as JSON, keyed as in the file. The plugins' own options are those of `config`.
+pub(super) fn section(node: &Node<'_>, config: &PipelineConfig) -> Value {
     let mut shown = Map::new();
     for key in node.section.keys {
         let value = match key.kind {
-            Kind::Table(_) => node.table(key.name).map(|inner| section(inner, sinks)),
-            Kind::Tables(_) => Some(tables(node.tables(key.name), sinks)),
+            Kind::Table(_) => node.table(key.name).map(|inner| section(inner, config)),
+            Kind::Tables(_) => Some(tables(node.tables(key.name), key.name, config)),
             Kind::Named(_) => {
-                Some(node.named(key.name).map(|(name, inner)| (name.clone(), section(inner, sinks))).collect())
+                Some(node.named(key.name).map(|(name, inner)| (name.clone(), section(inner, config))).collect())
             }
             Kind::Secret => node.text(key.name).map(|_| json!(MASK)),
             Kind::Flag => node.flag(key.name).map(Value::Bool),
@@ -33,13 +33,18 @@ pub(super) fn section(node: &Node<'_>, sinks: &[SinkConfig]) -> Value {
     Value::Object(shown)
 }
 
-fn tables(nodes: &[Node<'_>], sinks: &[SinkConfig]) -> Value {
+fn tables(nodes: &[Node<'_>], name: &str, config: &PipelineConfig) -> Value {
     let tables = nodes.iter().enumerate().map(|(index, node)| {
-        let mut shown = section(node, sinks);
-        if let (Others::Plugin, Some(sink), Some(map)) = (node.section.others, sinks.get(index), shown.as_object_mut())
+        let mut shown = section(node, config);
+        let own = match name {
+            "transform" => config.transforms.get(index).map(|step| (&step.options, &step.secrets)),
+            "route" => config.routes.get(index).map(|step| (&step.options, &step.secrets)),
+            _ => config.sinks.get(index).map(|sink| (&sink.options, &sink.secrets)),
+        };
+        if let (Others::Plugin, Some((options, secrets)), Some(map)) = (node.section.others, own, shown.as_object_mut())
         {
-            map.extend(sink.options.clone());
-            map.extend(sink.secrets.keys().map(|name| (name.clone(), json!(MASK))));
+            map.extend(options.clone());
+            map.extend(secrets.keys().map(|name| (name.clone(), json!(MASK))));
         }
         shown
     });

@@ -111,15 +111,24 @@ pub(crate) static FILE: Section = Section {
     keys: &[
         required("pipeline", Kind::Table(&PIPELINE), "The pipeline as a whole."),
         required("source", Kind::Table(&SOURCE), "Where the changes come from."),
+        optional(
+            "transform",
+            Kind::Tables(&TRANSFORM),
+            "none",
+            "What becomes of rows on the way: a table passes all that match it, in the order of the file.",
+        ),
+        optional(
+            "route",
+            Kind::Tables(&ROUTE),
+            "every table to one of its own name",
+            "Which tables rows go to. A table goes wherever the routes that match it lead.",
+        ),
         required("sink", Kind::Tables(&SINK), "Where they go. Every sink gets the same stream."),
         optional("storage", Kind::Named(&STORAGE), "no roots", "Roots that plugins may be granted by name."),
         required("checkpoint", Kind::Table(&CHECKPOINT), "When and where checkpoints are made."),
     ],
     others: Others::Refused,
-    not_offered: &[
-        ("transform", "transforms are not offered yet: take the section out, and change rows behind the sink"),
-        ("route", "routes are not offered yet: take the section out; each table goes to a target of its own name"),
-    ],
+    not_offered: &[],
 };
 
 static PIPELINE: Section = Section {
@@ -284,6 +293,64 @@ static TRANSACTION: Section = closed(
     )],
 );
 
+const TABLE: Key = optional(
+    "table",
+    Kind::Text,
+    "see `tables`",
+    "The tables that it is for: `database.table`, each part a regular expression. By the source's names.",
+);
+const TABLES: Key = optional("tables", Kind::Texts, "see `table`", "Several of them; a leading `!` excludes.");
+const STEP_ID: Key = optional("id", Kind::Name, "the plugin's name, numbered", "Its name in the pipeline.");
+const SHA256: Key = optional("sha256", Kind::Digest, "any", "SHA-256 that the component must have.");
+const LANES: Key = optional(
+    "parallelism",
+    Kind::Count { min: 1, max: 128 },
+    "1",
+    "Lanes side by side; a table is always in the same one. Of several sections the highest counts.",
+);
+const NOT_OFFERED_IN_STEPS: &[(&str, &str)] = &[
+    ("allow", "take the key out: there is nothing to grant here"),
+    ("on-error", "take the key out: a row that is refused stops the pipeline"),
+    ("schema-change", "take the key out: a change of a captured table's columns stops the pipeline"),
+];
+
+static TRANSFORM: Section = Section {
+    name: "[[transform]]",
+    about: "One transform: the host's keys below; all other keys are the plugin's own and are checked against its schema.",
+    keys: &[
+        TABLE,
+        TABLES,
+        required("plugin", Kind::Name, "The component's name in the plugin folder."),
+        STEP_ID,
+        SHA256,
+        LANES,
+        optional("limits", Kind::Table(&TRANSFORM_LIMITS), "the defaults", "What the plugin may use."),
+    ],
+    others: Others::Plugin,
+    not_offered: NOT_OFFERED_IN_STEPS,
+};
+
+static ROUTE: Section = Section {
+    name: "[[route]]",
+    about: "One route: the host's keys below; all other keys are the plugin's own and are checked against its schema. \
+            The standard plugin has `to`: the target, in which `$1` stands for what the first group of `table` matched.",
+    keys: &[
+        TABLE,
+        TABLES,
+        default("plugin", Kind::Name, "regex", "The component's name in the plugin folder."),
+        STEP_ID,
+        SHA256,
+        LANES,
+        optional("limits", Kind::Table(&ROUTE_LIMITS), "the defaults", "What the plugin may use."),
+    ],
+    others: Others::Plugin,
+    not_offered: NOT_OFFERED_IN_STEPS,
+};
+
+static TRANSFORM_LIMITS: Section =
+    closed("[transform.limits]", "What each instance of the plugin may use.", LIMIT_KEYS);
+static ROUTE_LIMITS: Section = closed("[route.limits]", "What each instance of the plugin may use.", LIMIT_KEYS);
+
 static SINK: Section = Section {
     name: "[[sink]]",
     about: "One sink: the host's keys below; all other keys are the plugin's own and are checked against its schema.",
@@ -317,28 +384,26 @@ static ALLOW: Section = Section {
     ],
 };
 
-static LIMITS: Section = closed(
-    "[sink.limits]",
-    "What each instance of the plugin may use.",
-    &[
-        default("memory", Kind::Size { min: MIB, max: 4 * GIB }, "512MiB", "Linear memory."),
-        default("table-elements", Kind::Count { min: 1, max: 10_000_000 }, "100000", "Elements of its tables."),
-        default("call-timeout", seconds(1, DAY), "5m", "Time of one call."),
-        default(
-            "output",
-            Kind::Size { min: 64 * KIB, max: 4 * GIB },
-            "256MiB",
-            "Bytes that one call may hand back or make the host allocate.",
-        ),
-        default("handles", Kind::Count { min: 1, max: 1_000_000 }, "1000", "Handles of host resources open at once."),
-        default(
-            "log-lines-per-second",
-            Kind::Count { min: 0, max: 1_000_000 },
-            "100",
-            "Log lines a second; more are counted and dropped.",
-        ),
-    ],
-);
+static LIMITS: Section = closed("[sink.limits]", "What each instance of the plugin may use.", LIMIT_KEYS);
+
+const LIMIT_KEYS: &[Key] = &[
+    default("memory", Kind::Size { min: MIB, max: 4 * GIB }, "512MiB", "Linear memory."),
+    default("table-elements", Kind::Count { min: 1, max: 10_000_000 }, "100000", "Elements of its tables."),
+    default("call-timeout", seconds(1, DAY), "5m", "Time of one call."),
+    default(
+        "output",
+        Kind::Size { min: 64 * KIB, max: 4 * GIB },
+        "256MiB",
+        "Bytes that one call may hand back or make the host allocate.",
+    ),
+    default("handles", Kind::Count { min: 1, max: 1_000_000 }, "1000", "Handles of host resources open at once."),
+    default(
+        "log-lines-per-second",
+        Kind::Count { min: 0, max: 1_000_000 },
+        "100",
+        "Log lines a second; more are counted and dropped.",
+    ),
+];
 
 static STORAGE: Section = Section {
     name: "[storage.NAME]",

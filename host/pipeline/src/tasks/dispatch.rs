@@ -8,13 +8,10 @@ use cdchost_connector::{ConnectorError, SchemaChangeRequest, SourceBarrier, Sour
 use cdchost_model::{ChangeBatch, Cut, Generation, Lineage, SchemaChange, SchemaVersion, TableId};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::partition::{Spread, has_updates};
+use super::partition::Spread;
 use super::{BarrierReport, CommitterMessage, Report, WriterMessage};
 use crate::channel::{Receiver, Sender};
 use crate::failure::{Failure, bug};
-
-/// Digest of a path without transforms and routes.
-pub(crate) const PLAIN_PATH: [u8; 32] = [0; 32];
 
 /// The way to one sink.
 #[derive(Debug)]
@@ -36,6 +33,7 @@ pub(crate) struct Dispatcher {
     pub(crate) generation: Generation,
     pub(crate) lineage: Lineage,
     pub(crate) tables_digest: [u8; 32],
+    pub(crate) path_digest: [u8; 32],
     /// The last cut; before the first one of a pipeline, the cut before all epochs.
     pub(crate) last_cut: Arc<Cut>,
     /// Tables seen, in this run or in the record.
@@ -100,7 +98,7 @@ impl Dispatcher {
             let message = format!("rows of table {} came before its schema", schema.table);
             return Err(bug("rows-before-schema", message));
         }
-        let batch = if has_updates(&batch) { batch.restore_pairs() } else { batch };
+        let batch = batch.with_whole_pairs();
         let Some((last, first)) = self.lanes.split_last() else { return Ok(()) };
         for lane in first {
             lane.send(batch.clone()).await?;
@@ -115,7 +113,7 @@ impl Dispatcher {
             lineage: self.lineage.clone(),
             offset: barrier.offset,
             change_seq: barrier.change_seq,
-            path_digest: PLAIN_PATH,
+            path_digest: self.path_digest,
             tables_digest: self.tables_digest,
             end_of_input: self.ended,
         });
@@ -137,7 +135,7 @@ impl Dispatcher {
 impl SinkLane {
     async fn send(&self, batch: ChangeBatch) -> Result<(), Failure> {
         let batch =
-            if self.wants_update_before || !has_updates(&batch) { batch } else { batch.without_update_before() };
+            if self.wants_update_before || !batch.has_updates() { batch } else { batch.without_update_before() };
         for (writer, part) in self.spread.parts(batch) {
             let bytes = part.bytes();
             self.writers[writer].send_rows(WriterMessage::Batch(part), bytes).await?;

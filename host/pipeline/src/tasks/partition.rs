@@ -1,7 +1,7 @@
 //! Spreads rows over the writers of one sink.
 
 use cdchost_connector::Ordering;
-use cdchost_model::{ChangeBatch, KEY_GROUPS, KeyEncoder, Op, TableId, key_group};
+use cdchost_model::{ChangeBatch, KEY_GROUPS, KeyEncoder, TableId, key_group};
 
 /// How rows find their writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,11 +64,6 @@ fn by_key(batch: ChangeBatch, writers: u32) -> Vec<(usize, ChangeBatch)> {
         parts.push((writer, batch.take(&rows)));
     }
     parts
-}
-
-/// Whether any row is half of an update.
-pub(crate) fn has_updates(batch: &ChangeBatch) -> bool {
-    batch.ops().iter().any(|&op| op == Op::UpdateBefore as u8 || op == Op::UpdateAfter as u8)
 }
 
 #[cfg(test)]

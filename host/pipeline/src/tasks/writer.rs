@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cdchost_connector::{Clock, ConnectorError, SinkWriter, StopClass, Verdict};
+use cdchost_connector::{Clock, ConnectorError, SinkWriter, StopClass};
 use cdchost_model::{ChangeBatch, Cut, TableSchema};
 use tokio::sync::{mpsc, watch};
 
@@ -11,7 +11,7 @@ use crate::channel::Receiver;
 use crate::failpoints;
 use crate::failure::Failure;
 use crate::metrics::SinkMetrics;
-use crate::retry::Backoff;
+use crate::retry::{Backoff, whole};
 
 /// One writer and its surroundings.
 pub(crate) struct WriterTask {
@@ -96,15 +96,4 @@ impl WriterTask {
     fn backoff(&self) -> Backoff {
         Backoff::new(&self.clock, &self.metrics.retries)
     }
-}
-
-/// A sink that refuses single rows stops the pipeline: rows are never left out.
-fn whole(mut error: ConnectorError) -> ConnectorError {
-    if let (Verdict::Retry { .. }, Some(first)) = (error.verdict, error.rows.first()) {
-        error.message =
-            format!("{}: {} rows refused, the first because {}", error.message, error.rows.len(), first.reason);
-        error.verdict = Verdict::Stop;
-        error.class = StopClass::Data;
-    }
-    error
 }

@@ -41,6 +41,7 @@ pub fn setup(world: &Arc<World>, store: Store, parallelism: u32) -> PipelineSetu
             backoff_max: Duration::from_millis(100),
         },
         source: Arc::new(SimConnector { world: Arc::clone(world), bounded: true }),
+        path: Default::default(),
         sinks: sinks.collect(),
         store: CheckpointStore::new(store),
         clock: world.clock(),

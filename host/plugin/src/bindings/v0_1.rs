@@ -1,8 +1,16 @@
-//! Version 0.1 of the plugin contract, as generated from `wit/`.
+//! Version 0.1 of the plugin contract, as generated from `wit/`: all kinds of plugins over one set of types.
 
 wasmtime::component::bindgen!({
     path: "../../wit",
-    world: "cdchost:plugin/sink-plugin",
+    inline: "
+        package cdchost:host;
+        world every-kind {
+            include cdchost:plugin/sink-plugin@0.1.0;
+            include cdchost:plugin/transform-plugin@0.1.0;
+            include cdchost:plugin/route-plugin@0.1.0;
+        }
+    ",
+    world: "cdchost:host/every-kind",
     ownership: Borrowing { duplicate_if_necessary: true },
     imports: {
         "cdchost:plugin/object-store": async | trappable,

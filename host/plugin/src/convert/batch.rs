@@ -4,7 +4,7 @@ use arrow_buffer::Buffer;
 use cdchost_model::{ChangeBatch, RowMeta, TableSchema};
 
 use super::column::{HostColumn, TextColumn};
-use crate::bindings::v0_1::cdchost::plugin::types::{Batch, Column, RowMeta as Wanted};
+use crate::bindings::v0_1::cdchost::plugin::types::{Batch, ColumnParam, RowMeta as Wanted};
 
 /// What a writer wants of a table at one version.
 #[derive(Clone, Debug)]
@@ -61,12 +61,12 @@ impl HostBatch {
     }
 
     /// The contract's views of the columns, then of the metadata.
-    pub(crate) fn columns(&self) -> (Vec<Column<'_>>, Vec<Column<'_>>) {
+    pub(crate) fn columns(&self) -> (Vec<ColumnParam<'_>>, Vec<ColumnParam<'_>>) {
         (self.columns.iter().map(HostColumn::wit).collect(), self.meta.iter().map(HostColumn::wit).collect())
     }
 
     /// The contract's batch over views taken with [`HostBatch::columns`].
-    pub(crate) fn wit<'a>(&'a self, columns: &'a [Column<'a>], meta: &'a [Column<'a>]) -> Batch<'a> {
+    pub(crate) fn wit<'a>(&'a self, columns: &'a [ColumnParam<'a>], meta: &'a [ColumnParam<'a>]) -> Batch<'a> {
         Batch { schema: self.handle, rows: self.rows, ops: &self.ops, columns, meta }
     }
 }

@@ -5,7 +5,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::DataType;
 
-use crate::bindings::v0_1::cdchost::plugin::types::Column;
+use crate::bindings::v0_1::cdchost::plugin::types::ColumnParam;
 
 const _: () = assert!(cfg!(target_endian = "little"), "buffers are handed over as they lie in memory");
 
@@ -35,8 +35,8 @@ impl HostColumn {
     }
 
     /// The contract's view.
-    pub(crate) fn wit(&self) -> Column<'_> {
-        Column { null_count: self.null_count, validity: &self.validity, offsets: &self.offsets, data: &self.data }
+    pub(crate) fn wit(&self) -> ColumnParam<'_> {
+        ColumnParam { null_count: self.null_count, validity: &self.validity, offsets: &self.offsets, data: &self.data }
     }
 
     fn fixed(array: &ArrayRef) -> Option<Self> {

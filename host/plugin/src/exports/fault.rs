@@ -9,6 +9,7 @@ use tokio::task::JoinError;
 
 use crate::bindings::v0_1::cdchost::plugin::types::{Blame, PluginError, Retry};
 use crate::imports::{GuestLog, OperatorMetrics};
+use crate::loader::PluginKind;
 
 /// Bytes of a plugin's error code.
 const CODE_BYTES_MAX: usize = 64;
@@ -20,6 +21,8 @@ pub(super) const INSTANTIATE: &str = "instantiate";
 
 /// Makes the errors of one instance.
 pub(crate) struct Faults {
+    /// What it is used as: sink, transform, route.
+    kind: &'static str,
     plugin: String,
     log: Arc<GuestLog>,
     call_timeout: Duration,
@@ -27,8 +30,13 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    pub(super) fn new(plugin: &str, log: Arc<GuestLog>, call_timeout: Duration, metrics: OperatorMetrics) -> Self {
-        Self { plugin: plugin.into(), log, call_timeout, metrics }
+    pub(super) fn new(
+        (kind, plugin): (PluginKind, &str),
+        log: Arc<GuestLog>,
+        call_timeout: Duration,
+        metrics: OperatorMetrics,
+    ) -> Self {
+        Self { kind: kind.name(), plugin: plugin.into(), log, call_timeout, metrics }
     }
 
     /// A text of the guest's as it may stand in a message.
@@ -56,8 +64,10 @@ impl Faults {
             None => ("plugin-trap", format!("plugin {plugin} trapped in {function}: {cause}")),
         };
         let instruction = match refusal {
-            Some(_) => "raise the limit under limits of the sink, or give the plugin less to hold",
-            None => "the log has what the plugin printed; report it to the plugin's author",
+            Some(_) => {
+                format!("raise the limit under limits of the {}, or give the plugin less to hold", self.kind)
+            }
+            None => "the log has what the plugin printed; report it to the plugin's author".into(),
         };
         self.fault(function, code, message).with_instruction(instruction)
     }
@@ -66,8 +76,10 @@ impl Faults {
     pub(super) fn timeout(&self, function: &'static str) -> ConnectorError {
         let (plugin, limit) = (&self.plugin, self.call_timeout);
         let message = format!("plugin {plugin} did not return from {function} within {limit:?}");
-        self.fault(function, "plugin-timeout", message)
-            .with_instruction("check that its target answers, or raise limits.call-timeout of the sink")
+        self.fault(function, "plugin-timeout", message).with_instruction(format!(
+            "check that its target answers, or raise limits.call-timeout of the {}",
+            self.kind
+        ))
     }
 
     /// The guest gave something that the contract forbids.
@@ -123,11 +135,11 @@ impl Faults {
     }
 
     fn instruction(&self, blame: Blame) -> String {
-        let plugin = &self.plugin;
+        let (kind, plugin) = (self.kind, &self.plugin);
         match blame {
-            Blame::Data => format!("mend the rows at the source, or leave their table out of sink {plugin}"),
-            Blame::Config => format!("mend the options of sink {plugin} in the pipeline file"),
-            Blame::Remote => format!("check that the target of sink {plugin} can be reached and is in order"),
+            Blame::Data => format!("mend the rows at the source, or leave their table out of {kind} {plugin}"),
+            Blame::Config => format!("mend the options of {kind} {plugin} in the pipeline file"),
+            Blame::Remote => format!("check that the target of {kind} {plugin} can be reached and is in order"),
             Blame::Auth => format!(
                 "see that its section grants plugin {plugin} the store that it names (allow.store), and that the credentials \
                  and rights at its target are right"

@@ -11,17 +11,17 @@ use tokio::time::timeout;
 use wasmtime::Store;
 
 use super::fault::{Faults, INSTANTIATE};
+use super::guest::{Guest, Template};
 use crate::Manifest;
 use crate::bindings::v0_1::cdchost::plugin::types::PluginError;
 use crate::bindings::v0_1::exports::cdchost::plugin::metadata;
-use crate::bindings::v0_1::{SinkPlugin, SinkPluginPre};
 use crate::engine::Shared;
 use crate::imports::{Grant, GuestState, OperatorMetrics, Place};
 
-/// Everything that the instances of one sink share.
+/// Everything that the instances of one use of a plugin share.
 pub(crate) struct Site {
     shared: Arc<Shared>,
-    pre: SinkPluginPre<GuestState>,
+    template: Template,
     grant: Arc<Grant>,
     metrics: OperatorMetrics,
     /// The plugin's name and version.
@@ -35,15 +35,15 @@ impl std::fmt::Debug for Site {
 }
 
 impl Site {
-    pub(crate) fn new(shared: Arc<Shared>, pre: SinkPluginPre<GuestState>, grant: Grant, manifest: &Manifest) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, template: Template, grant: Grant, manifest: &Manifest) -> Self {
         let version = format!("{} {}", manifest.name, manifest.version);
-        Self { version, ..Self::nameless(shared, pre, grant) }
+        Self { version, ..Self::nameless(shared, template, grant) }
     }
 
     /// For a component that has not yet said what it is.
-    pub(crate) fn nameless(shared: Arc<Shared>, pre: SinkPluginPre<GuestState>, grant: Grant) -> Self {
+    pub(crate) fn nameless(shared: Arc<Shared>, template: Template, grant: Grant) -> Self {
         let metrics = shared.metrics.operator(&grant.pipeline, &grant.operator);
-        Self { shared, pre, grant: Arc::new(grant), metrics, version: String::new() }
+        Self { shared, template, grant: Arc::new(grant), metrics, version: String::new() }
     }
 
     pub(super) fn id(&self) -> &str {
@@ -58,7 +58,7 @@ impl Site {
 /// A store and the instance in it.
 pub(crate) struct Live {
     pub(super) store: Store<GuestState>,
-    pub(super) guest: SinkPlugin,
+    pub(super) guest: Guest,
 }
 
 /// A call into a guest: wasmtime's result outside, the plugin's own inside.
@@ -86,16 +86,16 @@ impl Instance {
     pub(crate) async fn start(site: Arc<Site>, place: Place) -> Result<Self, ConnectorError> {
         let (shared, grant) = (&site.shared, &site.grant);
         let state = GuestState::new(Arc::clone(grant), place, Arc::clone(&shared.clock), site.metrics.clone());
-        let faults = Faults::new(site.id(), state.log(), grant.limits.call_timeout, site.metrics.clone());
+        let faults = Faults::new((grant.kind, site.id()), state.log(), grant.limits.call_timeout, site.metrics.clone());
         let mut store = Store::new(&shared.engine, state);
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(usize::try_from(grant.limits.output.0).unwrap_or(usize::MAX));
         // A guest that runs for longer than a tick gives its thread to others; the time limit is kept outside.
         store.set_epoch_deadline(1);
         store.epoch_deadline_async_yield_and_update(1);
-        let (pre, limit) = (site.pre.clone(), grant.limits.call_timeout);
+        let (template, limit) = (site.template.clone(), grant.limits.call_timeout);
         let task = shared.handle().spawn(async move {
-            let started = timeout(limit, pre.instantiate_async(&mut store)).await;
+            let started = timeout(limit, template.instantiate(&mut store)).await;
             let refusal = store.data().limiter.refusal().map(str::to_owned);
             (started.map(|guest| guest.map(|guest| Box::new(Live { store, guest }))), refusal)
         });
@@ -180,7 +180,7 @@ impl Instance {
     /// What the plugin says of itself.
     pub(crate) async fn describe(&mut self) -> Result<metadata::Manifest, ConnectorError> {
         self.call("describe", |live| {
-            Box::pin(async { Ok(Ok(live.guest.cdchost_plugin_metadata().call_describe(&mut live.store).await?)) })
+            Box::pin(async { Ok(Ok(live.guest.metadata().call_describe(&mut live.store).await?)) })
         })
         .await
     }

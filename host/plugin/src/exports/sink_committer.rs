@@ -45,9 +45,9 @@ impl PluginCommitter {
 #[async_trait]
 impl Committer for PluginCommitter {
     async fn open(&mut self) -> Result<Capabilities, ConnectorError> {
-        let told = self.instance.call("sink-committer.open", |live| {
-            Box::pin(live.guest.cdchost_plugin_sink_committer().call_open(&mut live.store))
-        });
+        let told = self
+            .instance
+            .call("sink-committer.open", |live| Box::pin(live.guest.sink_committer().call_open(&mut live.store)));
         let told = told.await?;
         let faults = &self.instance.faults;
         capabilities(told, |text| faults.clean(text)).map_err(|how| self.instance.broke("sink-committer.open", &how))
@@ -59,7 +59,7 @@ impl Committer for PluginCommitter {
         let called = self.instance.call(FUNCTION, move |live| {
             Box::pin(async move {
                 let (cut, items) = (restored.as_ref().map(convert::cut), params(&items));
-                live.guest.cdchost_plugin_sink_committer().call_recover(&mut live.store, cut, &items).await
+                live.guest.sink_committer().call_recover(&mut live.store, cut, &items).await
             })
         });
         let (outcomes, progress) = called.await?;
@@ -77,7 +77,7 @@ impl Committer for PluginCommitter {
                 let after = request.after.as_deref().map(SchemaParts::new);
                 let (before, after) = (before.as_ref().map(|s| s.wit(0)), after.as_ref().map(|s| s.wit(0)));
                 let (cut, change) = (convert::cut(&request.at), convert::change(&request.change));
-                let guest = live.guest.cdchost_plugin_sink_committer();
+                let guest = live.guest.sink_committer();
                 guest.call_apply_schema_change(&mut live.store, &request.id, cut, before, change, after).await
             })
         });
@@ -89,7 +89,7 @@ impl Committer for PluginCommitter {
         let (cut, owned) = (at.clone(), items.to_vec());
         let called = self.instance.call(FUNCTION, move |live| {
             Box::pin(async move {
-                let guest = live.guest.cdchost_plugin_sink_committer();
+                let guest = live.guest.sink_committer();
                 guest.call_commit(&mut live.store, convert::cut(&cut), &params(&owned)).await
             })
         });
@@ -100,9 +100,7 @@ impl Committer for PluginCommitter {
     async fn abort(&mut self, items: &[Committable]) -> Result<(), ConnectorError> {
         let items = items.to_vec();
         let called = self.instance.call("sink-committer.abort", move |live| {
-            Box::pin(async move {
-                live.guest.cdchost_plugin_sink_committer().call_abort(&mut live.store, &params(&items)).await
-            })
+            Box::pin(async move { live.guest.sink_committer().call_abort(&mut live.store, &params(&items)).await })
         });
         called.await
     }
@@ -111,7 +109,7 @@ impl Committer for PluginCommitter {
         let (id, cut) = (id.to_owned(), at.clone());
         let called = self.instance.call("sink-committer.on-savepoint", move |live| {
             Box::pin(async move {
-                let guest = live.guest.cdchost_plugin_sink_committer();
+                let guest = live.guest.sink_committer();
                 guest.call_on_savepoint(&mut live.store, &id, convert::cut(&cut)).await
             })
         });
@@ -119,9 +117,9 @@ impl Committer for PluginCommitter {
     }
 
     async fn close(&mut self) {
-        let ended = self.instance.end(|live| {
-            Box::pin(async { Ok(Ok(live.guest.cdchost_plugin_sink_committer().call_close(&mut live.store).await?)) })
-        });
+        let ended = self
+            .instance
+            .end(|live| Box::pin(async { Ok(Ok(live.guest.sink_committer().call_close(&mut live.store).await?)) }));
         ended.await;
     }
 }

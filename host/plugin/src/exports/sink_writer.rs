@@ -34,7 +34,7 @@ impl SinkWriter for PluginWriter {
                 let owned: Vec<_> = restored.iter().map(blob).collect();
                 let blobs: Vec<_> =
                     owned.iter().map(|(format, payload)| BlobParam { format: *format, payload }).collect();
-                live.guest.cdchost_plugin_sink_writer().call_open(&mut live.store, &blobs).await
+                live.guest.sink_writer().call_open(&mut live.store, &blobs).await
             })
         });
         called.await
@@ -47,7 +47,7 @@ impl SinkWriter for PluginWriter {
         let called = self.instance.call(FUNCTION, move |live| {
             Box::pin(async move {
                 let parts = SchemaParts::new(&owned);
-                live.guest.cdchost_plugin_sink_writer().call_on_schema(&mut live.store, parts.wit(handle)).await
+                live.guest.sink_writer().call_on_schema(&mut live.store, parts.wit(handle)).await
             })
         });
         let (columns, meta) = called.await?;
@@ -69,7 +69,7 @@ impl SinkWriter for PluginWriter {
         let called = self.instance.call_for_rows("sink-writer.write", batch.rows(), move |live| {
             Box::pin(async move {
                 let (columns, meta) = batch.columns();
-                let guest = live.guest.cdchost_plugin_sink_writer();
+                let guest = live.guest.sink_writer();
                 guest.call_write(&mut live.store, batch.wit(&columns, &meta)).await
             })
         });
@@ -82,9 +82,7 @@ impl SinkWriter for PluginWriter {
     async fn flush(&mut self, table: &TableId) -> Result<(), ConnectorError> {
         let owned = table.clone();
         let called = self.instance.call("sink-writer.flush", move |live| {
-            Box::pin(async move {
-                live.guest.cdchost_plugin_sink_writer().call_flush(&mut live.store, convert::table(&owned)).await
-            })
+            Box::pin(async move { live.guest.sink_writer().call_flush(&mut live.store, convert::table(&owned)).await })
         });
         called.await
     }
@@ -94,7 +92,7 @@ impl SinkWriter for PluginWriter {
         let cut = at.clone();
         let called = self.instance.call(FUNCTION, move |live| {
             Box::pin(async move {
-                let guest = live.guest.cdchost_plugin_sink_writer();
+                let guest = live.guest.sink_writer();
                 guest.call_prepare_commit(&mut live.store, convert::cut(&cut)).await
             })
         });
@@ -104,18 +102,15 @@ impl SinkWriter for PluginWriter {
 
     async fn save_state(&mut self) -> Result<StateBlob, ConnectorError> {
         const FUNCTION: &str = "sink-writer.save-state";
-        let called = self
-            .instance
-            .call(FUNCTION, |live| Box::pin(live.guest.cdchost_plugin_sink_writer().call_save_state(&mut live.store)));
+        let called =
+            self.instance.call(FUNCTION, |live| Box::pin(live.guest.sink_writer().call_save_state(&mut live.store)));
         let found = called.await?;
         convert::blob(found).map_err(|how| self.instance.broke(FUNCTION, &how))
     }
 
     async fn close(&mut self, discard: bool) {
         let ended = self.instance.end(move |live| {
-            Box::pin(async move {
-                Ok(Ok(live.guest.cdchost_plugin_sink_writer().call_close(&mut live.store, discard).await?))
-            })
+            Box::pin(async move { Ok(Ok(live.guest.sink_writer().call_close(&mut live.store, discard).await?)) })
         });
         ended.await;
     }

@@ -13,10 +13,19 @@ const PACKAGE: &str = "cdchost:plugin";
 const VERSION: (u64, u64) = (0, 1);
 /// Packages of WASI 0.2 that are linked (with everything denied).
 const WASI: [&str; 6] = ["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random", "wasi:sockets"];
-/// Interfaces of the contract that a sink may import.
-const OFFERED: [&str; 5] = ["network", "object-store", "runtime", "sink-types", "types"];
-/// Interfaces that a sink must export.
-const SINK: [&str; 3] = ["metadata", "sink-committer", "sink-writer"];
+
+/// What plugins of a kind may import of the contract, and what they must export.
+fn interfaces(kind: PluginKind) -> (&'static [&'static str], &'static [&'static str]) {
+    match kind {
+        PluginKind::Sink => (
+            &["network", "object-store", "runtime", "sink-types", "types"],
+            &["metadata", "sink-committer", "sink-writer"],
+        ),
+        PluginKind::Transform => (&["runtime", "types"], &["metadata", "transform"]),
+        PluginKind::Route => (&["runtime", "types"], &["metadata", "route"]),
+        PluginKind::Functions => (&["runtime", "types"], &["metadata", "functions"]),
+    }
+}
 
 /// The contract's own text.
 const WIT: [(&str, &str); 14] = [
@@ -103,11 +112,9 @@ impl Interfaces {
     pub(super) fn check(&self) -> Result<PluginKind, Vec<String>> {
         self.check_versions()?;
         let kind = self.kind().ok_or_else(|| self.no_kind())?;
-        if kind != PluginKind::Sink {
-            return Ok(kind);
-        }
-        let mut findings: Vec<String> = SINK.iter().flat_map(|name| self.missing(name)).collect();
-        findings.extend(self.imports.iter().filter_map(check_import));
+        let (offered, wanted) = interfaces(kind);
+        let mut findings: Vec<String> = wanted.iter().flat_map(|name| self.missing(name)).collect();
+        findings.extend(self.imports.iter().filter_map(|item| check_import(item, kind, offered)));
         if findings.is_empty() { Ok(kind) } else { Err(findings) }
     }
 
@@ -175,14 +182,14 @@ impl Interfaces {
     }
 }
 
-fn check_import(item: &Item) -> Option<String> {
+fn check_import(item: &Item, kind: PluginKind, offered: &[&str]) -> Option<String> {
     let name = item.display();
     if item.is_ours() {
         return match item.name.as_str() {
             "state" => Some(format!("it imports {name}: keyed state is not offered yet")),
             "functions" => Some(format!("it imports {name}: functions of other components are not offered yet")),
-            own if OFFERED.contains(&own) => check_functions(item),
-            _ => Some(format!("it imports {name}, which sinks are not offered")),
+            own if offered.contains(&own) => check_functions(item),
+            _ => Some(format!("it imports {name}, which a {} is not offered", kind.name())),
         };
     }
     if WASI.contains(&item.package.as_str()) {

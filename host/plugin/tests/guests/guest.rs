@@ -10,6 +10,8 @@ use wit_parser::{PackageId, Resolve, SourceMap, WorldItem};
 
 pub const WRITER: &str = "cdchost:plugin/sink-writer@0.1.0";
 pub const COMMITTER: &str = "cdchost:plugin/sink-committer@0.1.0";
+pub const TRANSFORM: &str = "cdchost:plugin/transform@0.1.0";
+pub const ROUTE: &str = "cdchost:plugin/route@0.1.0";
 
 /// Address of 4 KiB of zeros: as a result it reads as "ok", "empty", "none", "committed".
 const ZEROS: u32 = 4096;
@@ -26,22 +28,7 @@ pub struct Guest {
 impl Guest {
     /// A sink that takes everything and writes nothing.
     pub fn sink() -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
-        let mut wit: Vec<_> = std::fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .filter(|path| path.extension().is_some_and(|extension| extension == "wit"))
-            .map(|path| (path.clone(), std::fs::read_to_string(path).unwrap()))
-            .collect();
-        wit.sort();
-        let guest = Self {
-            wit,
-            world: "sink-plugin".into(),
-            bodies: BTreeMap::new(),
-            head: String::new(),
-            sections: Vec::new(),
-        };
-        guest.manifest(r#"{"name":"test","version":"0.1.0","config-schema":{"type":"object"}}"#).body(
+        Self::of("sink-plugin").body(
             COMMITTER,
             "open",
             // target-rows, target-bytes, max-open-epochs; all else zero.
@@ -50,6 +37,21 @@ impl Guest {
              (i32.store (i32.const 8224) (i32.const 2))
              (i32.const 8192)",
         )
+    }
+
+    /// A plugin of this world, each of whose functions answers with zeros.
+    pub fn of(world: &str) -> Self {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
+        let mut wit: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "wit"))
+            .map(|path| (path.clone(), std::fs::read_to_string(path).unwrap()))
+            .collect();
+        wit.sort();
+        let guest =
+            Self { wit, world: world.into(), bodies: BTreeMap::new(), head: String::new(), sections: Vec::new() };
+        guest.manifest(r#"{"name":"test","version":"0.1.0","config-schema":{"type":"object"}}"#)
     }
 
     /// Replaces the body of an exported function; its parameters are `(local.get 0)` and so on.

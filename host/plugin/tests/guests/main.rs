@@ -10,5 +10,6 @@ mod guest;
 mod hostile;
 mod loading;
 mod options;
+mod passage;
 mod stage;
 mod stores;

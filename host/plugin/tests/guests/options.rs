@@ -1,7 +1,7 @@
 //! A sink's options and grants, checked before anything runs.
 
 use cdchost_config::Secret;
-use cdchost_plugin::{Plugin, SinkSpec};
+use cdchost_plugin::{Plugin, PluginSpec};
 use cdchost_storage::Store;
 use serde_json::json;
 
@@ -24,11 +24,11 @@ async fn plugin() -> Plugin {
     load(&engine(), Guest::sink().manifest(MANIFEST)).await
 }
 
-fn with(options: serde_json::Value) -> SinkSpec {
-    SinkSpec { options: options.as_object().unwrap().clone(), ..spec() }
+fn with(options: serde_json::Value) -> PluginSpec {
+    PluginSpec { options: options.as_object().unwrap().clone(), ..spec() }
 }
 
-fn findings(plugin: &Plugin, spec: SinkSpec) -> Vec<String> {
+fn findings(plugin: &Plugin, spec: PluginSpec) -> Vec<String> {
     plugin.sink(spec).map(|_| ()).map_err(|error| error.findings()).err().unwrap_or_default()
 }
 

@@ -12,7 +12,7 @@ use cdchost_model::{
     ChangeBatch, ChangeSeq, Cut, Epoch, Field, Generation, Lineage, LogicalType, RowMeta, SchemaVersion, SourceOffset,
     TableId, TableSchema, TransactionRun,
 };
-use cdchost_plugin::{EngineOptions, Plugin, PluginEngine, SinkSpec};
+use cdchost_plugin::{EngineOptions, Plugin, PluginEngine, PluginSpec};
 use tempfile::TempDir;
 
 use crate::guest::Guest;
@@ -37,8 +37,8 @@ pub fn limits() -> Limits {
     }
 }
 
-pub fn spec() -> SinkSpec {
-    SinkSpec {
+pub fn spec() -> PluginSpec {
+    PluginSpec {
         pipeline: "demo".into(),
         id: "lake".into(),
         options: serde_json::Map::new(),

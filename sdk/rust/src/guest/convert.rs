@@ -165,6 +165,37 @@ fn field_in(field: types::Field) -> Result<Field> {
     Ok(Field { ty: logical_type_in(ty, &name)?, name, nullable, native_type, default_value, comment })
 }
 
+pub(super) fn field_out(field: Field) -> types::Field {
+    let Field { name, ty, nullable, native_type, default_value, comment } = field;
+    types::Field { name, ty: logical_type_out(&ty), nullable, native_type, default_value, comment }
+}
+
+fn logical_type_out(ty: &LogicalType) -> types::LogicalType {
+    use types::LogicalType as Wit;
+    match *ty {
+        LogicalType::Boolean => Wit::Boolean,
+        LogicalType::Int8 => Wit::Int8,
+        LogicalType::Int16 => Wit::Int16,
+        LogicalType::Int32 => Wit::Int32,
+        LogicalType::Int64 => Wit::Int64,
+        LogicalType::Uint8 => Wit::Uint8,
+        LogicalType::Uint16 => Wit::Uint16,
+        LogicalType::Uint32 => Wit::Uint32,
+        LogicalType::Uint64 => Wit::Uint64,
+        LogicalType::Float32 => Wit::Float32,
+        LogicalType::Float64 => Wit::Float64,
+        LogicalType::Decimal { precision, scale } => Wit::Decimal((precision, scale)),
+        LogicalType::Text { max } => Wit::Text(max),
+        LogicalType::Bytes { max } => Wit::Bytes(max),
+        LogicalType::Json => Wit::Json,
+        LogicalType::Date => Wit::Date,
+        LogicalType::Time { fraction } => Wit::Time(fraction),
+        LogicalType::Timestamp { fraction } => Wit::Timestamp(fraction),
+        LogicalType::TimestampUtc { fraction } => Wit::TimestampUtc(fraction),
+        LogicalType::Geometry => Wit::Geometry,
+    }
+}
+
 fn logical_type_in(ty: types::LogicalType, column: &str) -> Result<LogicalType> {
     use types::LogicalType as Wit;
     Ok(match ty {

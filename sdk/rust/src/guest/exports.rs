@@ -1,14 +1,27 @@
 //! Calls from the host, handed to the author's [`Sink`].
 
+mod route;
+mod transform;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::bindings::cdchost::plugin::{sink_types as terms, types};
-use super::bindings::exports::cdchost::plugin::{metadata, sink_committer, sink_writer};
+use super::bindings::exports::cdchost::plugin::{sink_committer, sink_writer};
+use super::bindings::metadata::exports::cdchost::plugin::metadata;
 use super::convert;
 use crate::{Batch, Committer, PluginError, ReadPlan, Schema, Sink, Writer, runtime};
+
+fn manifest_out(manifest: crate::Manifest) -> metadata::Manifest {
+    let crate::Manifest { name, version, description, config_schema, secrets, wants, state_version, reads_state_from } =
+        manifest;
+    metadata::Manifest { name, version, description, config_schema, secrets, wants, state_version, reads_state_from }
+}
+
+pub use route::RouteExports;
+pub use transform::TransformExports;
 
 /// The component's exports for a sink.
 #[derive(Debug)]
@@ -43,26 +56,7 @@ fn not_open(half: &str) -> PluginError {
 
 impl<S: Sink> metadata::Guest for Exports<S> {
     fn describe() -> metadata::Manifest {
-        let crate::Manifest {
-            name,
-            version,
-            description,
-            config_schema,
-            secrets,
-            wants,
-            state_version,
-            reads_state_from,
-        } = S::manifest();
-        metadata::Manifest {
-            name,
-            version,
-            description,
-            config_schema,
-            secrets,
-            wants,
-            state_version,
-            reads_state_from,
-        }
+        manifest_out(S::manifest())
     }
 }
 

@@ -33,11 +33,16 @@ pub fn option_table(manifest: &Manifest) -> String {
 /// Fails unless the README of a plugin holds the table of its options between the two marker lines. With
 /// `CDCHOST_GENERATE` set in the environment the README is written anew instead.
 pub fn check_readme<S: Sink>(plugin_folder: &str) {
+    check_readme_of(&S::manifest(), plugin_folder);
+}
+
+/// As [`check_readme`], for a plugin of any kind.
+pub fn check_readme_of(manifest: &Manifest, plugin_folder: &str) {
     let path = Path::new(plugin_folder).join("README.md");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let places = text.find(BEGIN).zip(text.find(END)).filter(|(begin, end)| begin < end);
     let (begin, end) = places.unwrap_or_else(|| panic!("{} lacks the lines {BEGIN:?} and {END:?}", path.display()));
-    let generated = format!("{}{BEGIN}{}{}", &text[..begin], option_table(&S::manifest()), &text[end..]);
+    let generated = format!("{}{BEGIN}{}{}", &text[..begin], option_table(manifest), &text[end..]);
     if std::env::var_os("CDCHOST_GENERATE").is_some() {
         std::fs::write(&path, generated).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         return;

@@ -164,13 +164,24 @@ impl Rows {
     /// The batch that a writer with this plan gets. Each change is a transaction of its own.
     pub fn batch(&self, plan: &Arc<ReadPlan>) -> Result<Batch> {
         let ops = self.rows.iter().map(|row| row.op as u8).collect();
-        let column = |&index: &u32| {
-            let index = index as usize;
-            let cells = self.rows.iter().map(|row| row.cells.get(index).cloned().unwrap_or(Cell::Null));
-            encode(&self.schema.fields[index].ty, cells)
-        };
+        let column = |&index: &u32| self.raw_column(index as usize);
         let columns = plan.columns.iter().map(column).collect();
         Batch::new(Arc::clone(&self.schema), Arc::clone(plan), ops, columns, self.meta(plan))
+    }
+
+    /// What each row says.
+    pub(super) fn ops(&self) -> Vec<Op> {
+        self.rows.iter().map(|row| row.op).collect()
+    }
+
+    /// All columns, in the table's order.
+    pub(super) fn raw_columns(&self) -> Vec<RawColumn> {
+        (0..self.schema.fields.len()).map(|index| self.raw_column(index)).collect()
+    }
+
+    fn raw_column(&self, index: usize) -> RawColumn {
+        let cells = self.rows.iter().map(|row| row.cells.get(index).cloned().unwrap_or(Cell::Null));
+        encode(&self.schema.fields[index].ty, cells)
     }
 
     fn change<const N: usize>(mut self, halves: [(Op, Vec<Cell>); N]) -> Self {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Int64Array, RecordBatch};
-use cdchost_model::{Field, LogicalType, RowMeta, SchemaVersion, TableSchema, TransactionRun};
+use cdchost_model::{Field, LogicalType, Op, RowMeta, SchemaVersion, TableSchema, TransactionRun};
 
 use super::*;
 

@@ -17,6 +17,7 @@ fn log() -> GuestLog {
     };
     let secret = |text: &str| Secret::new(text);
     let grant = Grant {
+        kind: crate::PluginKind::Sink,
         pipeline: "p".into(),
         operator: "o".into(),
         config: String::new(),

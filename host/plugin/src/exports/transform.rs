@@ -1,0 +1,113 @@
+//! Export `transform` as a [`Transform`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use cdchost_connector::{ConnectorError, Transform, TransformConnector};
+use cdchost_model::{BatchError, ChangeBatch, Edit, Generation, SchemaVersion, TableId, TableSchema};
+
+use super::{Instance, Site};
+use crate::bindings::v0_1::exports::cdchost::plugin::transform::Outcome;
+use crate::convert::{self, HostBatch, SchemaParts, TransformPlan};
+use crate::imports::Place;
+
+/// See [`crate::Plugin::transform`].
+#[derive(Debug)]
+pub(crate) struct PluginTransformConnector(Arc<Site>);
+
+impl PluginTransformConnector {
+    pub(crate) fn new(site: Arc<Site>) -> Self {
+        Self(site)
+    }
+}
+
+#[async_trait]
+impl TransformConnector for PluginTransformConnector {
+    fn id(&self) -> &str {
+        self.0.id()
+    }
+
+    async fn open(&self, generation: Generation, lane: u32, lanes: u32) -> Result<Box<dyn Transform>, ConnectorError> {
+        let place = Place { subtask: lane, parallelism: lanes, generation: generation.0 };
+        let mut instance = Instance::start(Arc::clone(&self.0), place).await?;
+        let opened =
+            instance.call("transform.open", |live| Box::pin(live.guest.transform().call_open(&mut live.store)));
+        opened.await?;
+        Ok(Box::new(PluginTransform { instance, plans: HashMap::new(), handles: 0 }))
+    }
+}
+
+/// One instance, and what it plans with each table at the version that it was last told.
+struct PluginTransform {
+    instance: Instance,
+    plans: HashMap<TableId, (SchemaVersion, TransformPlan)>,
+    handles: u32,
+}
+
+const PROCESS: &str = "transform.process";
+
+#[async_trait]
+impl Transform for PluginTransform {
+    async fn on_schema(&mut self, schema: &Arc<TableSchema>) -> Result<Arc<TableSchema>, ConnectorError> {
+        const FUNCTION: &str = "transform.on-schema";
+        self.handles += 1;
+        let (owned, handle) = (Arc::clone(schema), self.handles);
+        let called = self.instance.call(FUNCTION, move |live| {
+            Box::pin(async move {
+                let parts = SchemaParts::new(&owned);
+                live.guest.transform().call_on_schema(&mut live.store, parts.wit(handle)).await
+            })
+        });
+        let told = called.await?;
+        let plan = TransformPlan::new(handle, told, schema);
+        let plan = plan.map_err(|how| self.instance.broke(FUNCTION, &how).with_table(schema.table.clone()))?;
+        let output = Arc::clone(plan.projection.output());
+        self.plans.insert(schema.table.clone(), (schema.version, plan));
+        Ok(output)
+    }
+
+    async fn process(&mut self, batch: &ChangeBatch) -> Result<ChangeBatch, ConnectorError> {
+        let schema = batch.schema();
+        let faults = &self.instance.faults;
+        let plan = match self.plans.get(&schema.table) {
+            Some((version, plan)) if *version == schema.version => plan,
+            _ => return Err(faults.unhandable(&schema.table, "its schema version was not announced")),
+        };
+        if plan.bypass {
+            let passed = plan.projection.edit(batch, Edit::default());
+            return passed.map_err(|error| faults.unhandable(&schema.table, &error.to_string()));
+        }
+        let handed = HostBatch::new(batch, &plan.table)
+            .ok_or_else(|| faults.unhandable(&schema.table, "a column has no type of the contract or is too large"))?;
+        let called = self.instance.call_for_rows(PROCESS, handed.rows(), move |live| {
+            Box::pin(async move {
+                let (columns, meta) = handed.columns();
+                live.guest.transform().call_process(&mut live.store, handed.wit(&columns, &meta)).await
+            })
+        });
+        let outcome = called.await.map_err(|mut error| {
+            error.table.get_or_insert_with(|| schema.table.clone());
+            error
+        })?;
+        let (_, plan) = self.plans.get(&schema.table).expect("it was there before the call");
+        let edited = made(plan, batch, outcome);
+        edited.map_err(|how| self.instance.broke(PROCESS, &how).with_table(schema.table.clone()))
+    }
+}
+
+/// The batch that an outcome makes of another; an error says what the plugin does, as in "it ...".
+fn made(plan: &TransformPlan, batch: &ChangeBatch, outcome: Outcome) -> Result<ChangeBatch, String> {
+    let gives = |error: BatchError| format!("gives what does not fit: {error}");
+    match outcome {
+        Outcome::Unchanged => plan.projection.edit(batch, Edit::default()).map_err(gives),
+        Outcome::Edited(edit) => {
+            let edit = convert::edit(edit, &plan.computed(), batch.rows())?;
+            plan.projection.edit(batch, edit).map_err(gives)
+        }
+        Outcome::Replaced(with) => {
+            let with = convert::replacement(with, plan.projection.output())?;
+            plan.projection.replace(batch, with).map_err(gives)
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Transforms and routes end to end on a real server: what is masked and moved is right, also over kills; and what the
+//! commands say of it before anything runs.
+#![cfg(test)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use cdchost_tests::pipeline::{Pipeline, PipelineSpec};
+use cdchost_tests::project;
+use cdchost_tests::server::{PASSWORD, Server};
+use cdchost_tests::watchdog::Folder;
+use mysql_async::prelude::Queryable as _;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+const LIMIT: Duration = Duration::from_secs(120);
+const KEY: &str = "a key of the tests";
+
+const STEPS: &str = r#"
+[[transform]]
+table = "passage.customers_.*"
+plugin = "mask"
+key = "${file:mask-key}"
+hash = ["email"]
+redact = ["note"]
+
+[[route]]
+table = "passage.customers_(.*)"
+to = "ods.customers"
+
+[[route]]
+table = "passage.orders"
+plugin = "split"
+column = "region"
+to = "ods.orders_{value}"
+others = "ods.orders"
+"#;
+
+/// A server with three tables, and a pipeline over them with the steps above.
+async fn stage(folder: &Folder, sink: (&str, &str)) -> Result<(Server, Pipeline)> {
+    let server = Server::start()?;
+    server
+        .run(&[
+            "CREATE DATABASE passage",
+            "USE passage",
+            "CREATE TABLE customers_1 (id INT PRIMARY KEY, email VARCHAR(50), note VARCHAR(50))",
+            "CREATE TABLE customers_2 LIKE customers_1",
+            "CREATE TABLE orders (id INT PRIMARY KEY, region VARCHAR(10), n INT NOT NULL)",
+            "INSERT INTO customers_1 VALUES (2, 'a@b', 'secret words'), (4, NULL, NULL)",
+            "INSERT INTO customers_2 VALUES (1, 'a@b', 'secret words')",
+            "INSERT INTO orders VALUES (1, 'eu', 0), (2, 'us', 0), (3, NULL, 0), (4, '..', 0)",
+        ])
+        .await?;
+    fs::write(folder.join("mask-key"), KEY)?;
+    let spec = PipelineSpec {
+        sink: sink.0.to_owned(),
+        sink_options: sink.1.to_owned(),
+        interval: "200ms".to_owned(),
+        ..PipelineSpec::into_lake(&server.address(), "passage")
+    };
+    let pipeline = Pipeline::new(folder.path(), &spec)?;
+    OpenOptions::new().append(true).open(pipeline.file())?.write_all(STEPS.as_bytes())?;
+    Ok((server, pipeline))
+}
+
+/// HMAC-SHA-256 by its definition.
+fn hmac(text: &str) -> String {
+    let mut block = [0_u8; 64];
+    block[..KEY.len()].copy_from_slice(KEY.as_bytes());
+    let inner = Sha256::digest([block.map(|byte| byte ^ 0x36).as_slice(), text.as_bytes()].concat());
+    let outer = Sha256::digest([block.map(|byte| byte ^ 0x5c).as_slice(), &inner].concat());
+    outer.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// One round of changes: inserts, updates that move rows between targets, deletes.
+async fn change(server: &Server, round: u32) -> Result<()> {
+    let id = 100 + round;
+    let regions = ["eu", "us", "asia"];
+    let (region, next) = (regions[round as usize % 3], regions[(round as usize + 1) % 3]);
+    server
+        .run(&[
+            "USE passage",
+            &format!("INSERT INTO customers_{} VALUES ({id}, 'm{round}@x', 'n')", 1 + round % 2),
+            &format!("INSERT INTO orders VALUES ({id}, '{region}', 0)"),
+            &format!("UPDATE orders SET n = n + 1, region = '{next}' WHERE id IN (1, {id})"),
+            &format!("UPDATE customers_1 SET email = 'r{round}@x' WHERE id = 2"),
+            &format!("DELETE FROM orders WHERE id = {}", id - 1),
+            &format!("DELETE FROM customers_2 WHERE id = {}", id - 3),
+        ])
+        .await
+}
+
+/// Rows of a target by key, as its lines leave them. A line that stands twice fails.
+fn rows(out: &Path, table: &str) -> Result<BTreeMap<i64, Value>> {
+    let mut lines: Vec<(i64, Value)> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for entry in fs::read_dir(out.join("ods").join(table)).with_context(|| format!("target {table}"))? {
+        for line in fs::read_to_string(entry?.path())?.lines() {
+            let line: Value = serde_json::from_str(line)?;
+            ensure!(seen.insert(line.to_string()), "a line stands twice: {line}");
+            ensure!(!line.to_string().contains("secret words"), "a note is not redacted");
+            lines.push((line["change-seq"].as_i64().context("change-seq")?, line));
+        }
+    }
+    // What a snapshot read is older than a change of its number.
+    lines.sort_by_key(|(seq, line)| (*seq, line["op"] != "read"));
+    let mut rows = BTreeMap::new();
+    for (_, line) in lines {
+        let id = line["row"]["id"].as_i64().context("id")?;
+        match line["op"].as_str() {
+            Some("delete") => rows.remove(&id),
+            _ => rows.insert(id, line["row"].clone()),
+        };
+    }
+    Ok(rows)
+}
+
+#[tokio::test]
+async fn what_arrives_is_masked_and_moved_whatever_is_killed() -> Result<()> {
+    let folder = Folder::new("passage")?;
+    let (server, mut pipeline) = stage(&folder, ("file", "path = \"lake/out\"\nmetadata = [\"change-seq\"]\n")).await?;
+    let program = project::program()?;
+    for round in 0..12_u32 {
+        if round.is_multiple_of(3) {
+            pipeline.start(program, &[], &[])?;
+        }
+        change(&server, round).await?;
+        match round % 3 {
+            1 => drop(pipeline.wait_until_caught_up(LIMIT)?),
+            // In the midst of what the round before and this one brought.
+            2 => pipeline.kill()?,
+            _ => drop(pipeline.wait_until("data flows", LIMIT, |status| status["state"] == "running")?),
+        }
+    }
+    pipeline.start(program, &[], &[])?;
+    let status = pipeline.wait_until_caught_up(LIMIT)?;
+    pipeline.checkpoint(LIMIT)?;
+    let tables = status["tables"].as_array().context("tables")?;
+    let targets = |table: &str| tables.iter().find(|t| t["table"] == table).map(|t| t["targets"].clone());
+    assert_eq!(targets("passage.customers_2"), Some(serde_json::json!(["ods.customers"])));
+    ensure!(pipeline.stop(LIMIT)?.success(), "{}", pipeline.last_lines());
+
+    let out = pipeline.lake().join("out");
+    let mut connection = server.connect().await?;
+    let query =
+        "SELECT id, email, note FROM passage.customers_1 UNION ALL SELECT id, email, note FROM passage.customers_2";
+    let customers: Vec<(i64, Option<String>, Option<String>)> = connection.query(query).await?;
+    let masked = |(id, email, note): (i64, Option<String>, Option<String>)| {
+        (id, serde_json::json!({ "id": id, "email": email.map(|e| hmac(&e)), "note": note.map(|_| "***") }))
+    };
+    assert_eq!(rows(&out, "customers")?, customers.into_iter().map(masked).collect());
+
+    let orders: Vec<(i64, Option<String>, i64)> = connection.query("SELECT id, region, n FROM passage.orders").await?;
+    for (table, region) in [("orders_eu", "eu"), ("orders_us", "us"), ("orders_asia", "asia"), ("orders", "")] {
+        let here = |found: &Option<String>| match found.as_deref() {
+            Some("eu" | "us" | "asia") => found.as_deref() == Some(region),
+            _ => region.is_empty(),
+        };
+        let expected = orders.iter().filter(|(_, found, _)| here(found));
+        let expected: BTreeMap<_, _> =
+            expected.map(|(id, region, n)| (*id, serde_json::json!({ "id": id, "region": region, "n": n }))).collect();
+        assert_eq!(rows(&out, table)?, expected, "{table}");
+    }
+    Ok(())
+}
+
+fn cdchost(folder: &Folder, arguments: &[&str]) -> Result<Output> {
+    let mut command = Command::new(project::program()?);
+    command.args(arguments).arg("--plugins").arg(project::plugins()?).arg("pipeline.toml");
+    command.env("CDCHOST_TEST_PASSWORD", PASSWORD).current_dir(folder.path()).stdin(Stdio::null());
+    Ok(command.output()?)
+}
+
+#[tokio::test]
+async fn a_check_says_where_rows_go_and_how_a_server_is_healed() -> Result<()> {
+    let folder = Folder::new("passage-check")?;
+    let (server, _pipeline) = stage(&folder, ("file", "path = \"lake/out\"\n")).await?;
+    server.run(&["SET GLOBAL binlog_row_image = 'MINIMAL'"]).await?;
+    let wrong = cdchost(&folder, &["check", "--json"])?;
+    let told: Value = serde_json::from_slice(&wrong.stdout)?;
+    assert_eq!((wrong.status.code(), &told["startable"]), (Some(3), &Value::Bool(false)));
+    let healing = told["findings"][0]["instruction"].as_str().context("what heals it")?;
+    assert_eq!(healing, "SET GLOBAL binlog_row_image = 'FULL'");
+    server.run(&[healing]).await?;
+
+    let right = cdchost(&folder, &["check", "--json"])?;
+    let told: Value = serde_json::from_slice(&right.stdout)?;
+    ensure!(right.status.success(), "{told:#}");
+    let table = |name: &str| told["tables"].as_array().into_iter().flatten().find(|t| t["source"] == name).cloned();
+    let customers = table("passage.customers_2").context("customers_2")?;
+    assert_eq!(customers["targets"][0]["table"], "ods.customers");
+    assert_eq!(customers["targets"][0]["key"], serde_json::json!(["id"]));
+    assert_eq!(customers["targets"][0]["columns"][1]["type"], "text(64)");
+    let orders = table("passage.orders").context("orders")?;
+    assert_eq!((&orders["by-row"], &orders["targets"]), (&Value::Bool(true), &serde_json::json!([])));
+
+    // Tables that differ cannot be one.
+    server.run(&["ALTER TABLE passage.customers_2 ADD COLUMN more INT"]).await?;
+    let differing = cdchost(&folder, &["check"])?;
+    let said = String::from_utf8(differing.stdout)?;
+    assert_eq!(differing.status.code(), Some(2), "{said}");
+    assert!(said.contains("are both routed to ods.customers, and differ: they have 3 and 4 columns"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn printed_lines_are_the_rows_and_nothing_else() -> Result<()> {
+    let folder = Folder::new("passage-print")?;
+    let (_server, pipeline) = stage(&folder, ("print", "allow.stdout = true\n")).await?;
+    let file = fs::read_to_string(pipeline.file())?.replace("allow.store = [\"lake\"]\n", "");
+    fs::write(pipeline.file(), file.replace("parallelism = 2", "parallelism = 2\nguarantee = \"at-least-once\""))?;
+    let output = cdchost(&folder, &["run", "--until", "snapshot"])?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = String::from_utf8(output.stdout)?;
+    let lines: Vec<Value> = lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    let tables: Vec<&str> = lines.iter().filter_map(|line| line["table"].as_str()).collect();
+    let count = |table: &str| tables.iter().filter(|name| **name == table).count();
+    assert_eq!((lines.len(), count("ods.customers"), count("ods.orders"), count("ods.orders_us")), (7, 3, 2, 1));
+    Ok(())
+}
