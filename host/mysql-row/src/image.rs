@@ -1,6 +1,6 @@
 //! Row images: values out of the log's bytes, appended to columns, or passed over.
 
-use self::plan::{Plan, PlannedColumn, Step};
+use self::plan::{Plan, Step};
 use self::reach::{PassPlan, Reach};
 use crate::column::bytes::{fixed, take};
 use crate::column::moment::{push_date, push_instant, push_moment};

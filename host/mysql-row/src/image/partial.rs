@@ -29,7 +29,7 @@ pub fn read_partial_image(
         let is_changed = is_json && head.is_changed(json);
         json += usize::from(is_json);
         let read = if is_null(head.nulls, place) {
-            super::read_null(planned, column)
+            column.push_null(planned.nullable)
         } else if is_changed {
             let document = documents.get(json - 1).copied().flatten();
             counted(&mut bytes, CHANGES_WIDTH).and_then(|changes| {

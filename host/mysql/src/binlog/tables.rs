@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_model::ChangeBatch;
-use cdchost_mysql_row::{ColumnError, ImagePlan, Mismatch, PassPlan, TableLayout, pass_image};
+use cdchost_mysql_row::{ColumnError, ImagePlan, Mismatch, PassPlan, TableLayout, pass_image, pass_partial_image};
 use cdchost_mysql_wire::ProtocolError;
 use cdchost_mysql_wire::binlog::{RowsEvent, RowsOp, TableMapEvent};
 
