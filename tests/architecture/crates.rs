@@ -13,7 +13,7 @@ struct Room {
     owns: &'static [&'static str],
 }
 
-const HOUSE: [Room; 15] = [
+const HOUSE: [Room; 16] = [
     Room { name: "model", may_use: &[], owns: ARROW },
     Room { name: "config", may_use: &["model"], owns: &["toml", "schemars"] },
     Room { name: "storage", may_use: &["model"], owns: &["object_store", "reqwest", "rustls"] },
@@ -35,8 +35,22 @@ const HOUSE: [Room; 15] = [
     Room { name: "mysql-ddl", may_use: &[], owns: &[] },
     Room { name: "mysql-position", may_use: &["model"], owns: &[] },
     Room {
+        name: "mysql-look",
+        may_use: &["model", "config", "connector", "mysql-wire", "mysql-row", "mysql-position"],
+        owns: &[],
+    },
+    Room {
         name: "mysql",
-        may_use: &["model", "config", "connector", "mysql-wire", "mysql-row", "mysql-ddl", "mysql-position"],
+        may_use: &[
+            "model",
+            "config",
+            "connector",
+            "mysql-wire",
+            "mysql-row",
+            "mysql-ddl",
+            "mysql-position",
+            "mysql-look",
+        ],
         owns: &[
             "mysql_async",
             "mysql_common",

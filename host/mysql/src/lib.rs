@@ -4,11 +4,6 @@
 #![warn(missing_docs)]
 
 mod binlog;
-mod charsets;
-mod check;
-mod digest;
-mod discover;
-mod session;
 mod snapshot;
 mod source;
 

@@ -8,6 +8,6 @@ mod window;
 
 pub(crate) use reader::{ArmRequest, Armed, ReaderSetup, Request, Sight, run as run_reader};
 pub(crate) use shares::{ReaderJob, Shares};
-pub(crate) use walk::{Walk, quoted};
+pub(crate) use walk::Walk;
 pub use window::Fault;
 pub(crate) use window::{Chunk, PassedChunk, Windows};

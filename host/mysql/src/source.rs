@@ -15,14 +15,14 @@ use cdchost_connector::{
     ConnectorError, Containment, OpenedSource, SourceConnector, SourceEnd, SourceRestore, StopClass,
 };
 use cdchost_model::{SourceOffset, TableId};
+use cdchost_mysql_look::charsets;
+use cdchost_mysql_look::check::{check_server, check_tables, refuse, touch};
+use cdchost_mysql_look::discover::{Discovery, Search, discover};
+use cdchost_mysql_look::session::{self, ServerState, SessionError};
 use cdchost_mysql_position::{Reached, ServerUuid, SetOrder};
 use cdchost_mysql_row::{Charsets, TextRules, ValueRules, ZeroDate};
 use cdchost_mysql_wire::Connection;
 
-use crate::charsets;
-use crate::check::{check_server, check_tables, refuse, touch};
-use crate::discover::{Discovery, Search, discover};
-use crate::session::{self, ServerState, SessionError};
 use crate::snapshot::Fault;
 use offset::{Offset, State};
 use run::{MysqlRun, RunSetup};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cdchost_config::ChunkConfig;
 use cdchost_connector::{Clock, ConnectorError, StopClass};
+use cdchost_mysql_look::session::{self, SessionError};
 use cdchost_mysql_position::{BinlogPosition, ServerUuid};
 use cdchost_mysql_row::{Columns, KeyValue, TableLayout};
 use cdchost_mysql_wire::{ConnectOptions, Connection, Remedy, WireError};
@@ -15,7 +16,6 @@ use super::shares::{Cutting, SharedTable, Shares};
 use super::walk::Range;
 use super::window::Chunk;
 use crate::binlog::value_error;
-use crate::session::{self, SessionError};
 
 /// A chunk has at most so many times the rows of the one before.
 const GROWTH: u32 = 4;

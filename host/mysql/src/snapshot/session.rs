@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use cdchost_connector::{ConnectorError, StopClass};
+use cdchost_mysql_look::session;
 use cdchost_mysql_row::{Columns, KeyValue, ResultPlan, TableLayout};
 use cdchost_mysql_wire::{ConnectOptions, Connection, NextRow, Statement};
 
@@ -11,7 +12,6 @@ use super::reader::Failure;
 use super::shares::SharedTable;
 use super::walk::{Query, Range, chunk_params, cut_params};
 use crate::binlog::value_error;
-use crate::session;
 
 pub(super) const IN_SNAPSHOT: &str = " (read by the snapshot)";
 

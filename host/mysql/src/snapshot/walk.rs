@@ -1,5 +1,6 @@
 //! A table's walk: how far its snapshot is, and the query for the next chunk.
 
+use cdchost_mysql_look::quoted;
 use cdchost_mysql_row::{KeyValue, TableLayout};
 use cdchost_mysql_wire::Param;
 use serde::{Deserialize, Serialize};
@@ -99,11 +100,6 @@ pub(crate) fn cut_params(after: Option<&[KeyValue]>, rows: u32) -> Vec<Param<'_>
 fn key_params(key: Option<&[KeyValue]>) -> Vec<Param<'_>> {
     let key = key.unwrap_or_default();
     (0..key.len()).flat_map(|level| &key[..=level]).map(KeyValue::param).collect()
-}
-
-/// A name in backticks.
-pub(crate) fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
 }
 
 #[cfg(test)]

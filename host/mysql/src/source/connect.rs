@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use cdchost_config::MysqlConfig;
 use cdchost_connector::{ConnectorError, StopClass};
+use cdchost_mysql_look::session::{self, ServerState, SessionError};
 use cdchost_mysql_position::{BinlogPosition, DomainGtids, GtidSet, Reached, ServerUuid};
 use cdchost_mysql_wire::binlog::GtidIntervals;
 use cdchost_mysql_wire::{BinlogStream, ConnectOptions, DumpRequest, DumpStart, Remedy};
 
 use super::refusal::{self, chain};
-use crate::session::{self, ServerState, SessionError};
 
 /// Heartbeats while a table is read: a window on an idle server is passed by one.
 pub(super) const HEARTBEAT_IN_SNAPSHOT: Duration = Duration::from_millis(500);

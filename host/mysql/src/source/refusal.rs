@@ -2,11 +2,11 @@
 
 use cdchost_config::Watermark;
 use cdchost_connector::{ConnectorError, StopClass};
+use cdchost_mysql_look::session::SessionError;
 use cdchost_mysql_position::{BinlogPosition, Reached, ServerUuid};
 use cdchost_mysql_wire::{Remedy, WireError};
 
 use super::offset::Offset;
-use crate::session::SessionError;
 
 /// The server's answer to a dump that it cannot give.
 const CANNOT_READ_LOG: u16 = 1236;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use cdchost_config::TablePatterns;
 use cdchost_connector::{ConnectorError, SnapshotState, StopClass, TableProgress};
 use cdchost_model::{TableId, TableSchema};
+use cdchost_mysql_look::digest;
+use cdchost_mysql_look::discover::Discovery;
 use cdchost_mysql_row::{KeyValue, TableLayout, ValueRules};
 
 use super::offset::{State, TableState};
 use crate::binlog::{LogTables, Transactions};
-use crate::digest::digest;
-use crate::discover::Discovery;
 use crate::snapshot::{ReaderJob, Walk};
 
 /// A table's walk, and what it has come to.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cdchost_connector::{EventSender, SourceCommand, SourceEnd, SourceEvent, SourcePhase};
+use cdchost_mysql_look::session::{self, SessionError};
 use cdchost_mysql_position::{BinlogPosition, ServerUuid};
 use cdchost_mysql_wire::WireError;
 use futures_util::FutureExt;
@@ -13,7 +14,6 @@ use super::super::refusal::{LogLoss, chain, log_loss, session_error};
 use super::windows::read_batch;
 use super::{Halt, PROGRESS_PERIOD, Runner};
 use crate::binlog::Seen;
-use crate::session::{self, SessionError};
 use crate::snapshot::Request;
 
 /// Heartbeats that may be missed before the link counts as broken.

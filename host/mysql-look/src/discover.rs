@@ -14,19 +14,20 @@ use crate::session::SessionError;
 
 /// A captured table.
 #[derive(Clone, Debug)]
-pub(crate) struct FoundTable {
-    pub(crate) layout: Arc<TableLayout>,
+pub struct FoundTable {
+    /// Its columns and key.
+    pub layout: Arc<TableLayout>,
     /// Rows that the server thinks it has.
-    pub(crate) rows_estimate: Option<u64>,
+    pub rows_estimate: Option<u64>,
 }
 
 /// What was found.
 #[derive(Debug, Default)]
-pub(crate) struct Discovery {
+pub struct Discovery {
     /// By name.
-    pub(crate) tables: BTreeMap<TableId, FoundTable>,
+    pub tables: BTreeMap<TableId, FoundTable>,
     /// What stands in the way.
-    pub(crate) findings: Vec<Finding>,
+    pub findings: Vec<Finding>,
 }
 
 /// A column as `information_schema` has it.
@@ -52,15 +53,18 @@ type Columns = BTreeMap<String, Vec<ColumnRow>>;
 type Indexes = BTreeMap<String, BTreeMap<String, UniqueIndex>>;
 
 /// What is looked for, and how.
-pub(crate) struct Search<'a> {
-    pub(crate) patterns: &'a TablePatterns,
+#[expect(missing_debug_implementations, reason = "a function cannot be shown")]
+pub struct Search<'a> {
+    /// Which tables are looked for.
+    pub patterns: &'a TablePatterns,
     /// Tables that are as they are known: they are not looked at again.
-    pub(crate) known: &'a (dyn Fn(&TableId) -> bool + Sync),
-    pub(crate) facts: ServerFacts,
+    pub known: &'a (dyn Fn(&TableId) -> bool + Sync),
+    /// What is known of the server.
+    pub facts: ServerFacts,
 }
 
 /// Reads all tables that the patterns match; the sets of their columns are added to the rules.
-pub(crate) async fn discover(
+pub async fn discover(
     connection: &mut Connection,
     search: &Search<'_>,
     rules: &mut ValueRules,
@@ -290,7 +294,7 @@ fn literal(text: &str) -> String {
 
 impl Discovery {
     /// Whether both found the same tables with the same columns.
-    pub(crate) fn has_same_tables(&self, other: &Self) -> bool {
+    pub fn has_same_tables(&self, other: &Self) -> bool {
         let shape = |discovery: &Self| -> Vec<_> {
             let tables = discovery.tables.values();
             tables.map(|table| (Arc::clone(&table.layout.schema), table.layout.key_index.clone())).collect()

@@ -6,16 +6,16 @@ use cdchost_model::TableId;
 use cdchost_mysql_wire::{Connection, WireError};
 
 use crate::discover::Discovery;
+use crate::quoted;
 use crate::session::SessionError;
-use crate::snapshot::quoted;
 
 /// Something that stands in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Finding {
+pub struct Finding {
     /// What: lower case, no full stop.
-    pub(crate) message: String,
+    pub message: String,
     /// What to do.
-    pub(crate) instruction: String,
+    pub instruction: String,
     /// Whose it is: the server's and its account's, or that of the choice of tables in the pipeline file.
     class: StopClass,
 }
@@ -47,11 +47,11 @@ const GONE: [u16; 4] = [1049, 1054, 1146, 1412];
 
 /// Facts of a server that its readers need.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ServerFacts {
+pub struct ServerFacts {
     /// Table names are kept in lower case.
-    pub(crate) lower_case_names: bool,
+    pub lower_case_names: bool,
     /// Table maps name the labels of ENUM and SET.
-    pub(crate) labels_are_logged: bool,
+    pub labels_are_logged: bool,
 }
 
 impl Finding {
@@ -149,7 +149,7 @@ impl Finding {
 }
 
 /// Looks at the server and the account; what is missing is added to `findings`.
-pub(crate) async fn check_server(
+pub async fn check_server(
     connection: &mut Connection,
     watermark: Watermark,
     findings: &mut Vec<Finding>,
@@ -202,7 +202,7 @@ pub(crate) async fn check_server(
 }
 
 /// Looks at the tables found.
-pub(crate) async fn check_tables(
+pub async fn check_tables(
     connection: &mut Connection,
     discovery: &mut Discovery,
     patterns: (&TablePatterns, &[String]),
@@ -242,7 +242,7 @@ pub(crate) async fn check_tables(
 }
 
 /// Waits until no statement holds any of the tables found for itself alone.
-pub(crate) async fn touch(connection: &mut Connection, discovery: &Discovery) -> Result<(), SessionError> {
+pub async fn touch(connection: &mut Connection, discovery: &Discovery) -> Result<(), SessionError> {
     for id in discovery.tables.keys() {
         match connection.query(&format!("SELECT 1 FROM {} LIMIT 0", sql_name(id))).await {
             // Gone, or not to be read: whoever looks next will say so.
@@ -276,7 +276,7 @@ async fn warn_of_cascades(connection: &mut Connection, discovery: &Discovery) ->
 
 /// All findings as one error, if there are any: a line each, its instruction at the same line. Of two classes the one
 /// that the user can mend in the pipeline file counts.
-pub(crate) fn refuse(findings: &[Finding]) -> Result<(), ConnectorError> {
+pub fn refuse(findings: &[Finding]) -> Result<(), ConnectorError> {
     let (first, rest) = match findings {
         [] => return Ok(()),
         [first, rest @ ..] => (first, rest),

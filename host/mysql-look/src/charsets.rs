@@ -7,7 +7,7 @@ use crate::session::SessionError;
 
 /// Adds the sets of these names. One that the server does not know, or whose codes are of no known shape, is left out:
 /// who has a column of it says so.
-pub(crate) async fn load(
+pub async fn load(
     connection: &mut Connection,
     names: impl IntoIterator<Item = String>,
     charsets: &mut Charsets,

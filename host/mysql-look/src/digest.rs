@@ -1,7 +1,7 @@
 //! Digests that tell things apart and guard nothing.
 
 /// Bytes in, as many bytes out as are wanted, eight at a time.
-pub(crate) fn digest<const N: usize>(bytes: &[u8]) -> [u8; N] {
+pub fn digest<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut digest = [0; N];
     for (lane, out) in digest.chunks_exact_mut(8).enumerate() {
         // FNV-1a, each lane from a start of its own.

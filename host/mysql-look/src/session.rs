@@ -23,17 +23,18 @@ const SETTINGS_OF_MARIADB: &str = "SET SESSION tx_isolation = 'REPEATABLE-READ',
 
 /// What a server says of itself.
 #[derive(Clone, Debug)]
-pub(crate) struct ServerState {
-    pub(crate) uuid: ServerUuid,
+pub struct ServerState {
+    /// By which it is told from others.
+    pub uuid: ServerUuid,
     /// Transactions that are visible.
-    pub(crate) executed: GtidSet,
+    pub executed: GtidSet,
     /// Transactions that its log no longer has.
-    pub(crate) purged: GtidSet,
+    pub purged: GtidSet,
 }
 
 /// Why a server's answer is of no use.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SessionError {
+pub enum SessionError {
     /// The connection.
     #[error(transparent)]
     Wire(#[from] WireError),
@@ -49,7 +50,7 @@ pub(crate) enum SessionError {
 }
 
 /// How to connect to one of the configured hosts.
-pub(crate) fn options(config: &MysqlConfig, host: &str) -> ConnectOptions {
+pub fn options(config: &MysqlConfig, host: &str) -> ConnectOptions {
     let (name, port) = match host.rsplit_once(':') {
         // A colon inside brackets belongs to an IPv6 address.
         Some((name, port)) if !port.contains(']') => (name, port.parse().unwrap_or(PORT_DEFAULT)),
@@ -78,7 +79,7 @@ pub(crate) fn options(config: &MysqlConfig, host: &str) -> ConnectOptions {
 }
 
 /// Connects and sets the session up.
-pub(crate) async fn connect(options: &ConnectOptions) -> Result<Connection, WireError> {
+pub async fn connect(options: &ConnectOptions) -> Result<Connection, WireError> {
     let mut connection = Connection::connect(options).await?;
     connection.query(SETTINGS).await?;
     let named = if connection.server().is_mariadb { SETTINGS_OF_MARIADB } else { SETTINGS_OF_MYSQL };
@@ -106,14 +107,14 @@ async fn identity_of_mariadb(connection: &mut Connection) -> Result<ServerUuid, 
 }
 
 /// MariaDB's last transaction of each domain.
-pub(crate) async fn domains(connection: &mut Connection) -> Result<DomainGtids, SessionError> {
+pub async fn domains(connection: &mut Connection) -> Result<DomainGtids, SessionError> {
     const QUERY: &str = "SELECT @@GLOBAL.gtid_binlog_pos";
     let result = connection.query(QUERY).await?;
     result.text(0, 0).and_then(DomainGtids::parse).ok_or(SessionError::Answer(QUERY))
 }
 
 /// Begins a transaction of MariaDB that sees a consistent state, and says which place of the log it is.
-pub(crate) async fn consistent_place(connection: &mut Connection) -> Result<BinlogPosition, SessionError> {
+pub async fn consistent_place(connection: &mut Connection) -> Result<BinlogPosition, SessionError> {
     const QUERY: &str = "SHOW SESSION STATUS LIKE 'binlog_snapshot_%'";
     connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT").await?;
     let result = connection.query(QUERY).await?;
@@ -128,12 +129,12 @@ pub(crate) async fn consistent_place(connection: &mut Connection) -> Result<Binl
 }
 
 /// Ends the transaction.
-pub(crate) async fn end_transaction(connection: &mut Connection) -> Result<(), WireError> {
+pub async fn end_transaction(connection: &mut Connection) -> Result<(), WireError> {
     connection.query("COMMIT").await.map(|_| ())
 }
 
 /// The server's uuid and sets.
-pub(crate) async fn state(connection: &mut Connection) -> Result<ServerState, SessionError> {
+pub async fn state(connection: &mut Connection) -> Result<ServerState, SessionError> {
     const QUERY: &str = "SELECT @@GLOBAL.server_uuid, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged";
     if connection.server().is_mariadb {
         let uuid = identity_of_mariadb(connection).await?;
@@ -147,7 +148,7 @@ pub(crate) async fn state(connection: &mut Connection) -> Result<ServerState, Se
 }
 
 /// Where the server's log ends.
-pub(crate) async fn position(connection: &mut Connection) -> Result<BinlogPosition, SessionError> {
+pub async fn position(connection: &mut Connection) -> Result<BinlogPosition, SessionError> {
     const QUERY: &str = "SHOW MASTER STATUS";
     const NEW_QUERY: &str = "SHOW BINARY LOG STATUS";
     // 8.4 took the old words away.
@@ -161,11 +162,7 @@ pub(crate) async fn position(connection: &mut Connection) -> Result<BinlogPositi
 }
 
 /// Whether the session sees all of these transactions, waiting up to `wait` for it; and the server's uuid.
-pub(crate) async fn sees(
-    connection: &mut Connection,
-    set: &str,
-    wait: Duration,
-) -> Result<(ServerUuid, bool), SessionError> {
+pub async fn sees(connection: &mut Connection, set: &str, wait: Duration) -> Result<(ServerUuid, bool), SessionError> {
     const QUERY: &str = "SELECT @@GLOBAL.server_uuid, WAIT_FOR_EXECUTED_GTID_SET(…)";
     let seconds = wait.as_secs_f32();
     let query = format!("SELECT @@GLOBAL.server_uuid, WAIT_FOR_EXECUTED_GTID_SET('{set}', {seconds})");
