@@ -86,6 +86,13 @@ impl Item {
     }
 }
 
+/// The order in a component is the linker's, and changes with any change of its code.
+fn shown(items: &[Item]) -> Vec<String> {
+    let mut names: Vec<String> = items.iter().map(Item::display).collect();
+    names.sort();
+    names
+}
+
 /// What a component imports and exports.
 pub(super) struct Interfaces {
     imports: Vec<Item>,
@@ -155,14 +162,14 @@ impl Interfaces {
         vec![format!("it exports no kind of plugin of {PACKAGE} (it exports {found})")]
     }
 
-    /// What it imports, as people read it.
+    /// What it imports, as people read it, by name.
     pub(super) fn imports(&self) -> Vec<String> {
-        self.imports.iter().map(Item::display).collect()
+        shown(&self.imports)
     }
 
-    /// What it exports, as people read it.
+    /// What it exports, as people read it, by name.
     pub(super) fn exports(&self) -> Vec<String> {
-        self.exports.iter().map(Item::display).collect()
+        shown(&self.exports)
     }
 
     /// The version of the contract that it names.
