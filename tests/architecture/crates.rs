@@ -26,7 +26,11 @@ const HOUSE: [Room; 16] = [
         may_use: &["model", "config", "connector", "schema", "checkpoint"],
         owns: &["fail", "async-trait", "arrow-array", "arrow-buffer", "arrow-schema", "arrow-select"],
     },
-    Room { name: "mysql-wire", may_use: &[], owns: &["num-bigint", "ring", "rustls", "tokio-rustls", "webpki-roots"] },
+    Room {
+        name: "mysql-wire",
+        may_use: &[],
+        owns: &["flate2", "num-bigint", "ring", "rustls", "tokio-rustls", "webpki-roots", "zstd"],
+    },
     Room {
         name: "mysql-row",
         may_use: &["model", "mysql-wire"],

@@ -16,7 +16,6 @@ use cdchost_mysql::{Fault, MysqlSource};
 use cdchost_tests::cell::cell;
 use cdchost_tests::server::Server;
 use cdchost_tests::wait;
-use mysql_async::prelude::Queryable;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -193,10 +192,7 @@ impl Running {
 
     /// Waits until the stream stands where the server's log ends now.
     pub(crate) async fn until_caught_up(&mut self, server: &Server) -> Result<()> {
-        let mut connection = server.connect().await?;
-        let status: Option<mysql_async::Row> = connection.query_first("SHOW MASTER STATUS").await?;
-        let status = status.context("the server has a log")?;
-        let end: (String, u64) = (status.get(0).context("a file")?, status.get(1).context("a byte")?);
+        let end = server.log_end().await?;
         self.until_progress(|progress| {
             let place =
                 progress.position.rsplit('(').next().and_then(|place| place.trim_end_matches(')').rsplit_once(':'));

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use cdchost_config::{ChunkConfig, MysqlConfig};
 use cdchost_connector::SourceEnd;
 use cdchost_mysql::Fault;
-use cdchost_tests::server::Server;
+use cdchost_tests::server::{Flavor, Server};
 use mysql_async::prelude::Queryable;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -46,6 +46,9 @@ async fn write(server: &'static Server, name: String, seed: u64, stop: Arc<Atomi
     let mut rng = StdRng::seed_from_u64(seed);
     let mut connection = server.connect().await?;
     connection.query_drop(format!("USE {name}")).await?;
+    if server.flavor() == Flavor::Mysql9 && seed % 2 == 1 {
+        connection.query_drop(format!("SET SESSION gtid_next = 'AUTOMATIC:tag_{seed}'")).await?;
+    }
     let mut count = 0;
     while !stop.load(Ordering::Relaxed) {
         let (table, _) = LOADED[rng.random_range(0..LOADED.len())];

@@ -7,6 +7,7 @@ mod following;
 mod linking;
 mod load;
 mod mariadb;
+mod packed;
 mod placing;
 mod refusing;
 mod sharing;

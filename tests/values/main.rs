@@ -20,7 +20,7 @@ use cdchost_config::{
     ByteSize, ChunkConfig, MysqlConfig, Secret, StartupMode, TlsConfig, TlsMode, Watermark, ZeroDate,
 };
 use cdchost_tests::origin;
-use cdchost_tests::server::{ACCOUNT, PASSWORD, Server};
+use cdchost_tests::server::{ACCOUNT, Flavor, PASSWORD, Server, ServerOptions};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use self::observed::Shared;
@@ -33,16 +33,28 @@ struct Origin {
     name: &'static str,
     /// As the files name those that have a type.
     family: &'static str,
-    start: fn() -> Result<Server>,
+    flavor: Flavor,
+    /// Whether its values are read out of a lake too: what is the same in the source is the same in a lake.
+    into_lake: bool,
 }
 
-const ORIGINS: [Origin; 1] = [Origin { name: "mysql-8.0", family: "mysql", start: Server::start }];
+const ORIGINS: [Origin; 3] = [
+    Origin { name: "mysql-8.0", family: "mysql", flavor: Flavor::Mysql, into_lake: true },
+    Origin { name: "mysql-9", family: "mysql", flavor: Flavor::Mysql9, into_lake: false },
+    Origin { name: "mariadb-10.11", family: "mariadb", flavor: Flavor::Mariadb, into_lake: false },
+];
+
+impl Origin {
+    fn start(self) -> Result<Server> {
+        Server::with(ServerOptions { flavor: self.flavor, ..ServerOptions::default() })
+    }
+}
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
     for origin in ORIGINS {
-        let server = Arc::new(Shared::new(move || (origin.start)()));
+        let server = Arc::new(Shared::new(move || origin.start()));
         trials.extend(sheet::trials(origin, &server));
         trials.extend(charsets::trials(origin, &server));
         trials.extend(keys::trials(origin, &server));

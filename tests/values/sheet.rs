@@ -1,5 +1,5 @@
-//! The files of values: a type, and below it, indented, each value as SQL. `@ FAMILY…` keeps what follows to servers of
-//! these families, `@` alone gives it to all again.
+//! The files of values: a type, and below it, indented, each value as SQL. `@ NAME…` keeps what follows to servers of
+//! these names or families, `@` alone gives it to all again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ struct Sheet {
 
 /// A test for each value.
 pub(crate) fn trials(origin: Origin, server: &Arc<Shared<Server>>) -> Vec<Trial> {
-    let sheets = read(origin.family).expect("the files of values can be read");
+    let sheets = read(origin).expect("the files of values can be read");
     let tables = sheets.iter().enumerate().map(|(number, sheet)| sheet.table(number)).collect();
-    let observed = shared(server, "cells", tables, true);
+    let observed = shared(server, "cells", tables, origin.into_lake);
     let mut trials = Vec::new();
     for (number, sheet) in sheets.into_iter().enumerate() {
         for (id, value) in (0i64..).zip(sheet.values) {
@@ -49,7 +49,7 @@ impl Sheet {
     }
 }
 
-fn read(family: &str) -> Result<Vec<Sheet>> {
+fn read(origin: Origin) -> Result<Vec<Sheet>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("values/data");
     let entries = std::fs::read_dir(&folder).context("the files of values")?;
     let mut files: Vec<_> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
@@ -59,9 +59,9 @@ fn read(family: &str) -> Result<Vec<Sheet>> {
         let mut is_meant = true;
         for line in std::fs::read_to_string(&file)?.lines() {
             let text = line.trim();
-            if let Some(families) = text.strip_prefix('@') {
-                let mut families = families.split_ascii_whitespace().peekable();
-                is_meant = families.peek().is_none() || families.any(|name| name == family);
+            if let Some(names) = text.strip_prefix('@') {
+                let mut names = names.split_ascii_whitespace().peekable();
+                is_meant = names.peek().is_none() || names.any(|name| name == origin.name || name == origin.family);
             } else if text.is_empty() || text.starts_with('#') || !is_meant {
                 continue;
             } else if line.starts_with(' ') {

@@ -20,14 +20,15 @@ pub struct Finding {
     class: StopClass,
 }
 
+/// The servers that are read.
+pub const SERVERS: &str = "MySQL 8 and 9 and MariaDB from 10.5 on";
+
 /// What is asked of a server's variables: name, what it must be, and the SQL that makes it so.
-const VARIABLES: [(&str, &[&str], &str); 6] = [
+const VARIABLES: [(&str, &[&str], &str); 4] = [
     ("log_bin", &["ON"], "start the server with log_bin and a server_id"),
     ("binlog_format", &["ROW"], "SET GLOBAL binlog_format = 'ROW'"),
     ("binlog_row_image", &["FULL"], "SET GLOBAL binlog_row_image = 'FULL'"),
-    ("log_bin_compress", &["OFF"], "SET GLOBAL log_bin_compress = OFF"),
     ("binlog_alter_two_phase", &["OFF"], "SET GLOBAL binlog_alter_two_phase = OFF"),
-    ("binlog_transaction_compression", &["OFF"], "SET GLOBAL binlog_transaction_compression = OFF"),
 ];
 
 /// What `gtid_mode` must be where reads are placed in the log by GTIDs, and where they are not. No server takes the steps
@@ -298,11 +299,11 @@ fn check_version(connection: &Connection, findings: &mut Vec<Finding>) {
     let server = connection.server();
     let mut numbers = server.version.split('.').map(|number| number.parse::<u32>().ok());
     let version = numbers.next().flatten().zip(numbers.next().flatten());
-    let is_read = |version: (u32, u32)| if server.is_mariadb { version >= (10, 5) } else { version.0 == 8 };
+    let is_read = |version: (u32, u32)| if server.is_mariadb { version >= (10, 5) } else { matches!(version.0, 8 | 9) };
     if !version.is_some_and(is_read) {
         findings.push(Finding::new(
-            format!("the server is of version {}; MySQL 8 and MariaDB from 10.5 on are read", server.version),
-            "use a server of MySQL 8.0, or a later one of MariaDB",
+            format!("the server is of version {}; {SERVERS} are read", server.version),
+            format!("use a server of {SERVERS}"),
         ));
     }
 }

@@ -7,6 +7,19 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServerUuid(pub [u8; 16]);
 
+/// The name under which a server counts some of its transactions by themselves (8.3 and later); empty for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tag([u8; TAG_BYTES_MAX]);
+
+/// Who numbers transactions from one on: a server under one tag, or under none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TransactionSource {
+    /// The server.
+    pub server: ServerUuid,
+    /// The tag.
+    pub tag: Tag,
+}
+
 /// Numbers from `start` up to but not including `end`; never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Interval {
@@ -14,10 +27,10 @@ struct Interval {
     end: u64,
 }
 
-/// A set of transactions. Per uuid the intervals are sorted, apart from each other, and never touch.
+/// A set of transactions. Per source the intervals are sorted, apart from each other, and never touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GtidSet {
-    servers: BTreeMap<ServerUuid, Vec<Interval>>,
+    sources: BTreeMap<TransactionSource, Vec<Interval>>,
 }
 
 /// Why a text or bytes are no set of transactions.
@@ -29,8 +42,8 @@ pub enum GtidError {
     /// An interval that is none.
     #[error("{0:?} is no interval of transaction numbers")]
     Interval(String),
-    /// Tags of servers 8.3 and later.
-    #[error("transaction tag {0:?}: tagged transactions are not offered yet")]
+    /// A tag that is none.
+    #[error("{0:?} is no tag of transactions")]
     Tag(String),
     /// Bytes that end early or go on too long.
     #[error("bytes of a transaction set are cut off or malformed")]
@@ -52,6 +65,10 @@ pub enum SetOrder {
 
 /// Transaction numbers lie in 1..2^63-1, as on the server.
 const NUMBER_MAX: u64 = i64::MAX as u64;
+/// Characters of a tag at most, as on the server.
+const TAG_BYTES_MAX: usize = 32;
+/// What the server puts at both ends of the count of a set that has tags.
+const TAGGED: u64 = 1;
 
 impl ServerUuid {
     /// Parses `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`; the server also takes it without dashes.
@@ -80,37 +97,77 @@ impl fmt::Display for ServerUuid {
     }
 }
 
+impl Tag {
+    /// Reads a tag: letters, digits and underscores, no digit first; upper case is lower case to the server.
+    pub fn parse(text: &[u8]) -> Result<Self, GtidError> {
+        let is_tag = text.len() <= TAG_BYTES_MAX
+            && text.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            && !text.first().is_some_and(u8::is_ascii_digit);
+        if !is_tag {
+            return Err(GtidError::Tag(String::from_utf8_lossy(text).into_owned()));
+        }
+        let mut tag = [0; TAG_BYTES_MAX];
+        for (place, byte) in tag.iter_mut().zip(text) {
+            *place = byte.to_ascii_lowercase();
+        }
+        Ok(Self(tag))
+    }
+
+    fn as_str(&self) -> &str {
+        let text = self.0.split(|&byte| byte == 0).next().unwrap_or_default();
+        std::str::from_utf8(text).expect("a tag is ASCII")
+    }
+}
+
+impl From<ServerUuid> for TransactionSource {
+    fn from(server: ServerUuid) -> Self {
+        Self { server, tag: Tag::default() }
+    }
+}
+
+impl fmt::Display for TransactionSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.server.fmt(f)?;
+        match self.tag.as_str() {
+            "" => Ok(()),
+            tag => write!(f, ":{tag}"),
+        }
+    }
+}
+
 impl GtidSet {
-    /// Parses the server's text: `uuid:1-5:7,uuid:1`, blanks and line ends anywhere between.
+    /// Parses the server's text: `uuid:1-5:7,uuid:1:tag:3-4`, blanks and line ends anywhere between. A tag holds for the
+    /// intervals behind it.
     pub fn parse(text: &str) -> Result<Self, GtidError> {
         let mut set = Self::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let mut pieces = part.split(':').map(str::trim);
-            let uuid = ServerUuid::parse(pieces.next().unwrap_or_default())?;
+            let mut source = TransactionSource::from(ServerUuid::parse(pieces.next().unwrap_or_default())?);
             for piece in pieces {
                 if piece.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-                    return Err(GtidError::Tag(piece.into()));
+                    source.tag = Tag::parse(piece.as_bytes())?;
+                } else {
+                    set.insert(source, parse_interval(piece)?);
                 }
-                set.insert(uuid, parse_interval(piece)?);
             }
         }
         Ok(set)
     }
 
     /// Adds one transaction.
-    pub fn add(&mut self, uuid: ServerUuid, number: u64) {
-        if let Some(last) = self.servers.get_mut(&uuid).and_then(|intervals| intervals.last_mut())
+    pub fn add(&mut self, source: TransactionSource, number: u64) {
+        if let Some(last) = self.sources.get_mut(&source).and_then(|intervals| intervals.last_mut())
             && last.end == number
         {
             last.end = number.saturating_add(1);
             return;
         }
-        self.insert(uuid, Interval { start: number, end: number.saturating_add(1) });
+        self.insert(source, Interval { start: number, end: number.saturating_add(1) });
     }
 
     /// Whether it holds one transaction.
-    pub fn has(&self, uuid: ServerUuid, number: u64) -> bool {
-        self.servers.get(&uuid).is_some_and(|intervals| {
+    pub fn has(&self, source: TransactionSource, number: u64) -> bool {
+        self.sources.get(&source).is_some_and(|intervals| {
             let after = intervals.partition_point(|interval| interval.start <= number);
             after > 0 && intervals[after - 1].end > number
         })
@@ -118,8 +175,8 @@ impl GtidSet {
 
     /// Whether it holds every transaction of the other.
     pub fn contains(&self, other: &Self) -> bool {
-        other.servers.iter().all(|(uuid, theirs)| {
-            let ours = self.servers.get(uuid).map_or(&[][..], Vec::as_slice);
+        other.sources.iter().all(|(source, theirs)| {
+            let ours = self.sources.get(source).map_or(&[][..], Vec::as_slice);
             theirs.iter().all(|interval| {
                 let after = ours.partition_point(|own| own.start <= interval.start);
                 after > 0 && ours[after - 1].end >= interval.end
@@ -130,39 +187,45 @@ impl GtidSet {
     /// What it holds and the other does not.
     pub fn subtract(&self, other: &Self) -> Self {
         let mut set = Self::default();
-        for (&uuid, intervals) in &self.servers {
-            let theirs = other.servers.get(&uuid).map_or(&[][..], Vec::as_slice);
+        for (&source, intervals) in &self.sources {
+            let theirs = other.sources.get(&source).map_or(&[][..], Vec::as_slice);
             for &interval in intervals {
                 let mut start = interval.start;
                 for cut in theirs.iter().filter(|cut| cut.end > interval.start && cut.start < interval.end) {
                     if cut.start > start {
-                        set.insert(uuid, Interval { start, end: cut.start });
+                        set.insert(source, Interval { start, end: cut.start });
                     }
                     start = cut.end;
                 }
                 if start < interval.end {
-                    set.insert(uuid, Interval { start, end: interval.end });
+                    set.insert(source, Interval { start, end: interval.end });
                 }
             }
         }
         set
     }
 
-    /// All intervals, ends exclusive, by server.
-    pub fn servers(&self) -> impl Iterator<Item = (ServerUuid, Vec<(u64, u64)>)> + '_ {
-        self.servers.iter().map(|(&uuid, intervals)| (uuid, intervals.iter().map(|own| (own.start, own.end)).collect()))
-    }
-
     /// Whether it holds nothing.
     pub fn is_empty(&self) -> bool {
-        self.servers.is_empty()
+        self.sources.is_empty()
     }
 
-    /// As bytes, in the form that the server too has for sets: all numbers little-endian, ends exclusive.
+    /// As bytes, in the form that the server too has for sets: all numbers little-endian, ends exclusive. Where no source
+    /// has a tag it is the form that all servers know.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&(self.servers.len() as u64).to_le_bytes());
-        for (uuid, intervals) in &self.servers {
-            out.extend_from_slice(&uuid.0);
+        let is_tagged = self.sources.keys().any(|source| source.tag != Tag::default());
+        let count = self.sources.len() as u64;
+        let head = if is_tagged { TAGGED << 56 | count << 8 | TAGGED } else { count };
+        out.extend_from_slice(&head.to_le_bytes());
+        for (source, intervals) in &self.sources {
+            out.extend_from_slice(&source.server.0);
+            if is_tagged {
+                let tag = source.tag.as_str();
+                let length = u8::try_from(tag.len()).expect("a tag is short");
+                // A number below 128 in the server's form for messages.
+                out.push(length << 1);
+                out.extend_from_slice(tag.as_bytes());
+            }
             out.extend_from_slice(&(intervals.len() as u64).to_le_bytes());
             for interval in intervals {
                 out.extend_from_slice(&interval.start.to_le_bytes());
@@ -171,27 +234,37 @@ impl GtidSet {
         }
     }
 
-    /// Reads what [`GtidSet::encode`] wrote. Nothing is allocated for more than the bytes can hold.
+    /// Reads what [`GtidSet::encode`] or a server wrote. Nothing is allocated for more than the bytes can hold.
     pub fn decode(mut bytes: &[u8]) -> Result<Self, GtidError> {
         let mut set = Self::default();
-        let servers = take_number(&mut bytes)?;
-        for _ in 0..servers {
-            let (uuid, rest) = bytes.split_first_chunk::<16>().ok_or(GtidError::Bytes)?;
-            bytes = rest;
+        let head = take_number(&mut bytes)?;
+        let (is_tagged, count) = match head >> 56 {
+            0 => (false, head),
+            TAGGED => (true, head << 8 >> 16),
+            _ => return Err(GtidError::Bytes),
+        };
+        for _ in 0..count {
+            let mut source = TransactionSource::from(ServerUuid(*take(&mut bytes)?));
+            if is_tagged {
+                let [length] = *take(&mut bytes)?;
+                let (tag, rest) = bytes.split_at_checked(usize::from(length >> 1)).ok_or(GtidError::Bytes)?;
+                source.tag = Tag::parse(tag)?;
+                bytes = rest;
+            }
             let intervals = take_number(&mut bytes)?;
             for _ in 0..intervals {
                 let interval = Interval { start: take_number(&mut bytes)?, end: take_number(&mut bytes)? };
                 if interval.start == 0 || interval.start >= interval.end || interval.end > NUMBER_MAX {
                     return Err(GtidError::Bytes);
                 }
-                set.insert(ServerUuid(*uuid), interval);
+                set.insert(source, interval);
             }
         }
         if bytes.is_empty() { Ok(set) } else { Err(GtidError::Bytes) }
     }
 
-    fn insert(&mut self, uuid: ServerUuid, mut new: Interval) {
-        let intervals = self.servers.entry(uuid).or_default();
+    fn insert(&mut self, source: TransactionSource, mut new: Interval) {
+        let intervals = self.sources.entry(source).or_default();
         // All that overlap or touch the new one melt into it.
         let from = intervals.partition_point(|own| own.end < new.start);
         let to = intervals.partition_point(|own| own.start <= new.end);
@@ -203,13 +276,18 @@ impl GtidSet {
     }
 }
 
+/// As the server writes it: what a uuid counts without a tag first, then tag by tag.
 impl fmt::Display for GtidSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, (uuid, intervals)) in self.servers.iter().enumerate() {
-            if place > 0 {
-                f.write_str(",")?;
+        let mut last = None;
+        for (source, intervals) in &self.sources {
+            if last == Some(source.server) {
+                write!(f, ":{}", source.tag.as_str())?;
+            } else {
+                let comma = if last.is_some() { "," } else { "" };
+                write!(f, "{comma}{source}")?;
             }
-            uuid.fmt(f)?;
+            last = Some(source.server);
             for interval in intervals {
                 write!(f, ":{}", interval.start)?;
                 if interval.end - interval.start > 1 {
@@ -234,10 +312,14 @@ fn parse_interval(text: &str) -> Result<Interval, GtidError> {
     Ok(Interval { start, end: last + 1 })
 }
 
-fn take_number(bytes: &mut &[u8]) -> Result<u64, GtidError> {
-    let (number, rest) = bytes.split_first_chunk::<8>().ok_or(GtidError::Bytes)?;
+fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> Result<&'a [u8; N], GtidError> {
+    let (taken, rest) = bytes.split_first_chunk().ok_or(GtidError::Bytes)?;
     *bytes = rest;
-    Ok(u64::from_le_bytes(*number))
+    Ok(taken)
+}
+
+fn take_number(bytes: &mut &[u8]) -> Result<u64, GtidError> {
+    take(bytes).map(|number| u64::from_le_bytes(*number))
 }
 
 #[cfg(test)]

@@ -9,6 +9,6 @@ mod position;
 mod reached;
 
 pub use domains::DomainGtids;
-pub use gtid::{GtidError, GtidSet, ServerUuid, SetOrder};
+pub use gtid::{GtidError, GtidSet, ServerUuid, SetOrder, Tag, TransactionSource};
 pub use position::BinlogPosition;
 pub use reached::{Reached, TransactionName};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::domains::DomainGtids;
-use crate::gtid::{GtidSet, ServerUuid, SetOrder};
+use crate::gtid::{GtidSet, SetOrder, TransactionSource};
 use crate::position::BinlogPosition;
 
 /// The transactions handed on.
@@ -21,7 +21,7 @@ pub enum Reached {
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransactionName {
     /// Its GTID.
-    Gtid(ServerUuid, u64),
+    Gtid(TransactionSource, u64),
     /// Where it begins.
     Begin(BinlogPosition),
     /// Domain, server and number, of MariaDB.
@@ -33,7 +33,7 @@ impl Reached {
     #[inline]
     pub fn has(&self, name: &TransactionName) -> bool {
         match (self, name) {
-            (Self::Gtids(set), TransactionName::Gtid(uuid, number)) => set.has(*uuid, *number),
+            (Self::Gtids(set), TransactionName::Gtid(source, number)) => set.has(*source, *number),
             (Self::Place(place), TransactionName::Begin(begin)) => begin < place,
             (Self::Domains(domains), TransactionName::Domain(domain, _, number)) => domains.has(*domain, *number),
             _ => false,
@@ -44,7 +44,7 @@ impl Reached {
     #[inline]
     pub fn add(&mut self, name: &TransactionName, end: &BinlogPosition) {
         match (self, name) {
-            (Self::Gtids(set), TransactionName::Gtid(uuid, number)) => set.add(*uuid, *number),
+            (Self::Gtids(set), TransactionName::Gtid(source, number)) => set.add(*source, *number),
             (Self::Domains(domains), TransactionName::Domain(domain, server, number)) => {
                 domains.set(*domain, *server, *number);
             }
@@ -100,7 +100,7 @@ mod tests {
         let mut reached = Reached::Place(at(100));
         assert!(reached.has(&TransactionName::Begin(at(99))));
         assert!(!reached.has(&TransactionName::Begin(at(100))));
-        assert!(!reached.has(&TransactionName::Gtid(ServerUuid([1; 16]), 1)));
+        assert!(!reached.has(&TransactionName::Gtid(TransactionSource::default(), 1)));
         let before = reached.clone();
         reached.add(&TransactionName::Begin(at(100)), &at(200));
         assert_eq!(reached.compare(&before), SetOrder::Contains);

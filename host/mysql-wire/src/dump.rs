@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::binlog::{Event, Frames, GtidIntervals};
+use crate::binlog::{Event, Frames};
 use crate::connection::{Connection, ServerInfo};
 use crate::error::{ProtocolError, WireError};
 use crate::packet::{Taken, server_error};
@@ -30,8 +30,8 @@ pub struct DumpRequest {
 /// Where a dump begins.
 #[derive(Clone, Debug)]
 pub enum DumpStart {
-    /// Everything but these transactions.
-    Gtid(Vec<GtidIntervals>),
+    /// Everything but these transactions: a set in the server's own form.
+    Gtid(Vec<u8>),
     /// At an event's beginning in a file.
     Position {
         /// Name of the binlog file; empty for the first that the server has.
@@ -70,15 +70,18 @@ impl Connection {
         self.end();
         self.begin("reading the binlog", &dump_payload(request)?).await?;
         self.packets.silence_max = request.heartbeat * HEARTBEATS_MISSED_MAX;
-        Ok(BinlogStream { connection: self, frames: Frames::default() })
+        Ok(BinlogStream { connection: self, frames: Frames::default(), packed: None })
     }
 }
 
-/// The events of a binlog as the server sends them, each checked. Has no end of its own.
+/// The events of a binlog as the server sends them, each checked, and unpacked where it came packed. Has no end of its
+/// own.
 #[derive(Debug)]
 pub struct BinlogStream {
     connection: Connection,
     frames: Frames,
+    /// The packet taken last, while more events may be packed in it.
+    packed: Option<Taken>,
 }
 
 impl BinlogStream {
@@ -91,28 +94,53 @@ impl BinlogStream {
     /// the moment to hand on what was gathered, and then to [`Self::fill`].
     #[inline]
     pub fn next_buffered(&mut self) -> Result<Option<Event<'_>>, WireError> {
+        if self.unpack_next()? {
+            return Ok(self.frames.unpacked());
+        }
         match self.connection.packets.take()? {
-            Some(taken) => self.event(&taken).map(Some),
+            Some(taken) => self.event(taken).map(Some),
             None => Ok(None),
         }
     }
 
-    /// Waits until more has been read from the connection; an error after three heartbeat periods of silence.
-    /// Dropping the future loses nothing.
+    /// Waits until more has been read from the connection; an error after three heartbeat periods of silence. Waits for
+    /// nothing while events are packed in what was read. Dropping the future loses nothing.
     pub async fn fill(&mut self) -> Result<(), WireError> {
-        self.connection.packets.fill().await
+        match self.packed {
+            // Reading on would move the packet that they are in.
+            Some(_) => Ok(()),
+            None => self.connection.packets.fill().await,
+        }
     }
 
     /// The next event, waiting for it.
     pub async fn next(&mut self) -> Result<Event<'_>, WireError> {
+        if self.unpack_next()? {
+            return self.frames.unpacked().ok_or_else(|| ProtocolError::short("a packed event").into());
+        }
         let taken = self.connection.packets.next_taken().await?;
-        self.event(&taken)
+        self.event(taken)
+    }
+
+    /// Unpacks the next event out of the packet taken last, if there is one.
+    #[inline]
+    fn unpack_next(&mut self) -> Result<bool, WireError> {
+        let Some(taken) = &self.packed else { return Ok(false) };
+        let frame = self.connection.packets.bytes(taken).get(1..).unwrap_or_default();
+        let is_there = self.frames.unpack_next(frame)?;
+        if !is_there {
+            self.packed = None;
+        }
+        Ok(is_there)
     }
 
     #[inline]
-    fn event(&mut self, taken: &Taken) -> Result<Event<'_>, WireError> {
-        match self.connection.packets.bytes(taken) {
-            [0, frame @ ..] => self.frames.check(frame),
+    fn event(&mut self, taken: Taken) -> Result<Event<'_>, WireError> {
+        match self.connection.packets.bytes(&taken) {
+            [0, frame @ ..] => {
+                self.packed = Frames::holds_several(frame).then_some(taken);
+                self.frames.check(frame)
+            }
             packet => Err(not_an_event(packet)),
         }
     }
@@ -153,15 +181,14 @@ fn dump_payload(request: &DumpRequest) -> Result<Vec<u8>, WireError> {
             out.extend_from_slice(&request.server_id.to_le_bytes());
         }
         DumpStart::Gtid(executed) => {
-            let set = GtidIntervals::encode(executed);
-            let length = u32::try_from(set.len()).map_err(|_| WireError::Misuse("a GTID set of 4 GiB".into()))?;
+            let length = u32::try_from(executed.len()).map_err(|_| WireError::Misuse("a GTID set of 4 GiB".into()))?;
             out.push(0x1E);
             out.extend_from_slice(&HEARTBEAT_V2.to_le_bytes());
             out.extend_from_slice(&request.server_id.to_le_bytes());
             out.extend_from_slice(&0_u32.to_le_bytes());
             out.extend_from_slice(&FIRST_POSITION.to_le_bytes());
             out.extend_from_slice(&length.to_le_bytes());
-            out.extend_from_slice(&set);
+            out.extend_from_slice(executed);
         }
     }
     Ok(out)

@@ -17,6 +17,8 @@ pub(super) struct CorpusTable {
     pub(super) map: Vec<u8>,
     /// Rows events: type and body.
     pub(super) events: Vec<(u8, Vec<u8>)>,
+    /// Packed events: type and body.
+    pub(super) packed: Vec<(u8, Vec<u8>)>,
     /// The columns of a query for all rows.
     pub(super) columns: Vec<Column>,
     /// Its rows in the binary protocol, without their first byte.
@@ -43,21 +45,25 @@ fn take(line: &str, tables: &mut Vec<CorpusTable>) -> Result<()> {
     let (word, rest) = line.split_once(' ').context("a word and a blank")?;
     if word == "table" {
         let layout = Arc::new(layout(rest)?);
-        tables.push(CorpusTable { layout, map: vec![], events: vec![], columns: vec![], rows: vec![] });
+        tables.push(CorpusTable { layout, map: vec![], events: vec![], packed: vec![], columns: vec![], rows: vec![] });
         return Ok(());
     }
     let table = tables.last_mut().context("a table comes first")?;
     match word {
         "map" => table.map = bytes(rest)?,
-        "rows" => {
-            let (kind, rest) = rest.split_once(' ').context("a type of event")?;
-            table.events.push((kind.parse()?, bytes(rest)?));
-        }
+        "rows" => table.events.push(event(rest)?),
+        "packed" => table.packed.push(event(rest)?),
         "columns" => table.columns = rest.split(' ').map(column).collect::<Result<_>>()?,
         "result" => table.rows.push(bytes(rest)?),
         other => bail!("the unknown word {other}"),
     }
     Ok(())
+}
+
+/// An event's type and body.
+fn event(text: &str) -> Result<(u8, Vec<u8>)> {
+    let (kind, body) = text.split_once(' ').context("a type of event")?;
+    Ok((kind.parse()?, bytes(body)?))
 }
 
 /// A table of these types; the first column is its key.

@@ -6,7 +6,9 @@ use cdchost_mysql_row::{
     ColumnKind, Columns, ImagePlan, PassPlan, ResultPlan, TableLayout, pass_image, pass_partial_image, read_image,
     read_partial_image,
 };
-use cdchost_mysql_wire::binlog::{Decision, Event, EventBody, EventHeader, RowsEvent, RowsOp, TableMap, decision};
+use cdchost_mysql_wire::binlog::{
+    Decision, Event, EventBody, EventHeader, RowsEvent, RowsOp, TableMap, Unpacker, decision,
+};
 
 use super::corpus::CorpusTable;
 
@@ -29,14 +31,18 @@ pub(super) struct Input {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 4] = [
+pub const TARGETS: [Target; 5] = [
     Target { name: "table-map", inputs: table_maps },
     Target { name: "row-images", inputs: row_images },
     Target { name: "documents", inputs: documents },
     Target { name: "result-rows", inputs: result_rows },
+    Target { name: "packed-events", inputs: packed_events },
 ];
 
 const TABLE_MAP: u8 = 19;
+const PAYLOAD: u8 = 40;
+/// What stands before the events of a packed transaction that are not compressed.
+const NOT_COMPRESSED: &[u8] = &[2, 3, 0xFC, 0xFF, 0, 0];
 
 fn table_maps(table: &CorpusTable) -> Vec<Input> {
     let layout = Arc::clone(&table.layout);
@@ -86,11 +92,52 @@ fn result_rows(table: &CorpusTable) -> Vec<Input> {
     table.rows.iter().map(input).collect()
 }
 
+/// Packed events as they came, and what is packed in them as if it were not compressed: few changes of compressed bytes
+/// leave anything to be read.
+fn packed_events(table: &CorpusTable) -> Vec<Input> {
+    let mut inputs = Vec::new();
+    for (event_type, bytes) in &table.packed {
+        let event_type = *event_type;
+        let plain = unpack(event_type, bytes).expect("the corpus's packed events are whole");
+        inputs.push(Input { bytes: bytes.clone(), read: Box::new(move |bytes| unpack(event_type, bytes).is_some()) });
+        let read = move |bytes: &[u8]| unpack(PAYLOAD, &[NOT_COMPRESSED, bytes].concat()).is_some();
+        inputs.push(Input { bytes: plain, read: Box::new(read) });
+    }
+    inputs
+}
+
+/// Unpacks all events and reads them; none if one of them is wrong. Gives them as they stand in a log.
+fn unpack(event_type: u8, body: &[u8]) -> Option<Vec<u8>> {
+    let Decision::Unpack(packing) = decision(event_type) else { return None };
+    let mut unpacker = Unpacker::default();
+    unpacker.begin(packing, header(event_type), body).ok()?;
+    let mut plain = Vec::new();
+    loop {
+        let event = unpacker.event()?;
+        match event.read().ok()? {
+            EventBody::TableMap(map) => drop(map.columns().ok()?),
+            EventBody::Query(query) => drop(query.status().ok()?),
+            _ => {}
+        }
+        let bytes = u32::try_from(19 + event.body.len()).ok()?;
+        plain.extend_from_slice(&[0, 0, 0, 0, event.header.event_type, 0, 0, 0, 0]);
+        plain.extend_from_slice(&bytes.to_le_bytes());
+        plain.extend_from_slice(&[0; 6]);
+        plain.extend_from_slice(event.body);
+        if !unpacker.next(body).ok()? {
+            return Some(plain);
+        }
+    }
+}
+
+fn header(event_type: u8) -> EventHeader {
+    EventHeader { timestamp: 0, event_type, server_id: 0, event_bytes: 0, end_position: 0, flags: 0 }
+}
+
 /// An event's body, read as the stream reads it behind the checksum.
 fn event(event_type: u8, body: &[u8]) -> Option<EventBody<'_>> {
     let Decision::Read(kind) = decision(event_type) else { return None };
-    let header = EventHeader { timestamp: 0, event_type, server_id: 0, event_bytes: 0, end_position: 0, flags: 0 };
-    Event { header, kind, body }.read().ok()
+    Event { header: header(event_type), kind, body }.read().ok()
 }
 
 fn table_map(body: &[u8]) -> Option<TableMap> {

@@ -1,11 +1,12 @@
 //! The frame of an event: length, type and checksum, checked before anything else is believed.
 
 use super::event::EventBody;
+use super::unpack::{Packing, Unpacker};
 use crate::error::{ProtocolError, WireError};
 use crate::packet::Reader;
 
 /// Length of every event's header since MySQL 5.0.
-const HEADER_BYTES: usize = 19;
+pub(super) const HEADER_BYTES: usize = 19;
 const CHECKSUM_BYTES: usize = 4;
 /// An event whose readers may skip it if they do not know it.
 const FLAG_IGNORABLE: u16 = 0x80;
@@ -29,6 +30,8 @@ pub enum EventKind {
     PreviousGtids,
     /// A transaction with a GTID begins.
     Gtid,
+    /// A transaction with a GTID that has a tag begins.
+    TaggedGtid,
     /// A transaction without GTID begins.
     AnonymousGtid,
     /// A transaction of MariaDB begins.
@@ -64,6 +67,8 @@ pub enum EventKind {
 pub enum Decision {
     /// Read.
     Read(EventKind),
+    /// Read once it is unpacked.
+    Unpack(Packing),
     /// An error that says what it is: its meaning is known, and that it cannot be left out.
     Refuse(&'static str),
     /// An error, except where the event itself says that it may be skipped.
@@ -72,7 +77,7 @@ pub enum Decision {
 
 /// The decision on every event type there can be.
 pub const fn decision(event_type: u8) -> Decision {
-    use Decision::{Read, Refuse, Unknown};
+    use Decision::{Read, Refuse, Unknown, Unpack};
     match event_type {
         0 => Refuse("an event of type 0"),
         1 => Refuse("a binlog written before MySQL 5.0"),
@@ -103,9 +108,9 @@ pub const fn decision(event_type: u8) -> Decision {
         36 | 37 => Read(EventKind::Skipped),
         38 => Read(EventKind::XaPrepare),
         39 => Read(EventKind::PartialUpdateRows),
-        40 => Refuse("compressed transactions (set binlog_transaction_compression = OFF)"),
+        40 => Unpack(Packing::Transaction),
         41 => Read(EventKind::HeartbeatV2),
-        42 => Refuse("GTIDs with tags"),
+        42 => Read(EventKind::TaggedGtid),
         43..=159 => Unknown,
         // MariaDB: the statement that rows come from; which files its storage engines still need.
         160 | 161 => Read(EventKind::Skipped),
@@ -113,7 +118,9 @@ pub const fn decision(event_type: u8) -> Decision {
         // MariaDB: the last transaction of each domain before the file, or before what is sent.
         163 => Read(EventKind::Skipped),
         164 => Refuse("an encrypted binlog of MariaDB that is not sent in clear"),
-        165..=171 => Refuse("compressed events of MariaDB (set log_bin_compress = OFF)"),
+        165 => Unpack(Packing::Event(2)),
+        166..=168 => Unpack(Packing::Event(event_type - 166 + 23)),
+        169..=171 => Unpack(Packing::Event(event_type - 169 + 30)),
         172..=255 => Unknown,
     }
 }
@@ -136,6 +143,20 @@ pub struct EventHeader {
 }
 
 impl EventHeader {
+    /// Reads it off an event's front.
+    #[inline]
+    pub(super) fn read(event: &[u8]) -> Result<Self, ProtocolError> {
+        let mut reader = Reader::new("an event's header", event);
+        Ok(Self {
+            timestamp: reader.u32()?,
+            event_type: reader.u8()?,
+            server_id: reader.u32()?,
+            event_bytes: reader.u32()?,
+            end_position: reader.u32()?,
+            flags: reader.u16()?,
+        })
+    }
+
     /// Made up by the sender: it stands in no file.
     pub fn is_artificial(&self) -> bool {
         self.flags & FLAG_ARTIFICIAL != 0
@@ -172,24 +193,31 @@ enum Checksum {
 }
 
 /// Checks the frames of one stream of events, in order.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Frames {
     checksum: Checksum,
+    unpacker: Unpacker,
 }
 
 impl Frames {
-    /// Checks a frame and says what it is.
+    /// Whether more than one event may be packed in a frame.
     #[inline]
-    pub fn check<'a>(&mut self, frame: &'a [u8]) -> Result<Event<'a>, WireError> {
-        let header = read_header(frame)?;
-        let kind = match decision(header.event_type) {
-            Decision::Read(kind) => kind,
-            other => not_read(other, &header)?,
-        };
-        let checksum_bytes = match (kind, self.checksum) {
-            (EventKind::FormatDescription, _) => self.read_format(&header, frame)?,
+    pub fn holds_several(frame: &[u8]) -> bool {
+        frame.get(4).is_some_and(|&event_type| decision(event_type) == Decision::Unpack(Packing::Transaction))
+    }
+
+    /// Checks a frame and gives its event, or the first that is packed in it.
+    #[inline]
+    pub fn check<'a>(&'a mut self, frame: &'a [u8]) -> Result<Event<'a>, WireError> {
+        let header = EventHeader::read(frame)?;
+        if u32::try_from(frame.len()) != Ok(header.event_bytes) {
+            return Err(wrong_length(&header, frame).into());
+        }
+        let decided = decision(header.event_type);
+        let checksum_bytes = match (decided, self.checksum) {
+            (Decision::Read(EventKind::FormatDescription), _) => self.read_format(&header, frame)?,
             // The one that the dump begins with, before it is said whether there are checksums.
-            (EventKind::Rotate, Checksum::NotSaid) => {
+            (Decision::Read(EventKind::Rotate), Checksum::NotSaid) => {
                 if checksum_fits(frame) {
                     CHECKSUM_BYTES
                 } else {
@@ -205,7 +233,24 @@ impl Frames {
         };
         let body = frame.get(HEADER_BYTES..frame.len() - checksum_bytes);
         let body = body.ok_or_else(|| ProtocolError::short("an event"))?;
-        Ok(Event { header, kind, body })
+        match decided {
+            Decision::Read(kind) => Ok(Event { header, kind, body }),
+            Decision::Unpack(packing) => {
+                self.unpacker.begin(packing, header, body)?;
+                self.unpacked().ok_or_else(|| ProtocolError::short("a packed event").into())
+            }
+            other => Ok(Event { header, kind: not_read(other, &header)?, body }),
+        }
+    }
+
+    /// Unpacks the next event that is packed in the frame checked last, if there is one.
+    pub fn unpack_next(&mut self, frame: &[u8]) -> Result<bool, WireError> {
+        self.unpacker.next(frame.get(HEADER_BYTES..).unwrap_or_default())
+    }
+
+    /// The event unpacked last.
+    pub fn unpacked(&self) -> Option<Event<'_>> {
+        self.unpacker.event()
     }
 
     /// Reads the checksum's kind out of a format description and says how many bytes of it follow the body.
@@ -225,20 +270,6 @@ impl Frames {
     }
 }
 
-#[inline]
-fn read_header(frame: &[u8]) -> Result<EventHeader, ProtocolError> {
-    let mut reader = Reader::new("an event's header", frame);
-    let header = EventHeader {
-        timestamp: reader.u32()?,
-        event_type: reader.u8()?,
-        server_id: reader.u32()?,
-        event_bytes: reader.u32()?,
-        end_position: reader.u32()?,
-        flags: reader.u16()?,
-    };
-    if u32::try_from(frame.len()) == Ok(header.event_bytes) { Ok(header) } else { Err(wrong_length(&header, frame)) }
-}
-
 /// Whether the last four bytes are the CRC-32 of those before.
 #[inline]
 fn checksum_fits(frame: &[u8]) -> bool {
@@ -248,10 +279,12 @@ fn checksum_fits(frame: &[u8]) -> bool {
     }
 }
 
+/// What is made of an event that is not read: an error, or nothing if it may be skipped.
 #[cold]
-fn not_read(decision: Decision, header: &EventHeader) -> Result<EventKind, WireError> {
+pub(super) fn not_read(decision: Decision, header: &EventHeader) -> Result<EventKind, WireError> {
     match decision {
         Decision::Read(kind) => Ok(kind),
+        Decision::Unpack(_) => Err(ProtocolError::new("an event that is packed in itself").into()),
         Decision::Refuse(what) => Err(WireError::unsupported(format!(
             "{what} (event type {} that ends at {})",
             header.event_type, header.end_position

@@ -2,7 +2,7 @@
 
 use crate::column_type::{
     BIT, BLOB, BLOB_COMPRESSED, DATETIME2, DOUBLE, ENUM, FLOAT, GEOMETRY, JSON, NEWDECIMAL, SET, STRING, TIME2,
-    TIMESTAMP2, VAR_STRING, VARCHAR, VARCHAR_COMPRESSED, VECTOR,
+    TIMESTAMP2, VAR_STRING, VARCHAR, VARCHAR_COMPRESSED, VECTOR, YEAR,
 };
 use crate::error::ProtocolError;
 use crate::packet::Reader;
@@ -42,7 +42,7 @@ pub struct TableMapColumn {
     pub metadata: u16,
     /// Whether it may be NULL.
     pub nullable: bool,
-    /// Whether a number is unsigned.
+    /// Whether a number is unsigned; not told of those behind a YEAR.
     pub unsigned: Option<bool>,
     /// Number of the collation of text, ENUM or SET; 63 for bytes.
     pub collation: Option<u16>,
@@ -132,7 +132,13 @@ fn type_and_metadata(column_type: u8, metadata: &mut Reader<'_>) -> Result<(u8, 
 impl TableMap {
     fn add(&mut self, field: u8, mut value: Reader<'_>) -> Result<(), ProtocolError> {
         match field {
-            1 => self.set_bits(value, |column| column.is_number(), |column, bit| column.unsigned = Some(bit)),
+            1 => {
+                // MySQL 8.0.15 has no bit for a YEAR, later ones and MariaDB have: which bits are those behind it is not
+                // to be told.
+                let mut parts = self.columns.split_mut(|column| column.column_type == YEAR);
+                let told = parts.next().unwrap_or_default();
+                set_bits(told, value, |column| column.is_number(), |column, bit| column.unsigned = Some(bit))
+            }
             2 => self.set_default_collation(value, TableMapColumn::is_text),
             3 => self.set_each(value, TableMapColumn::is_text, |column, value| {
                 column.collation = Some(collation(value)?);
@@ -174,24 +180,10 @@ impl TableMap {
                 column.collation = Some(collation(value)?);
                 Ok(())
             }),
-            12 => self.set_bits(value, |_| true, |column, bit| column.visible = Some(bit)),
+            12 => set_bits(&mut self.columns, value, |_| true, |column, bit| column.visible = Some(bit)),
             // Later servers may add more; these fields are made to be skipped.
             _ => Ok(()),
         }
-    }
-
-    /// One bit for each column concerned, the highest of a byte first.
-    fn set_bits(
-        &mut self,
-        value: Reader<'_>,
-        concerns: impl Fn(&TableMapColumn) -> bool,
-        set: impl Fn(&mut TableMapColumn, bool),
-    ) -> Result<(), ProtocolError> {
-        let mut bits = value.rest().iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1));
-        for column in self.columns.iter_mut().filter(|column| concerns(column)) {
-            set(column, bits.next().ok_or_else(|| ProtocolError::short("a table map's optional metadata"))?);
-        }
-        Ok(())
     }
 
     /// One value for each column concerned.
@@ -247,6 +239,20 @@ impl TableMapColumn {
         self.labels = Some(labels);
         Ok(())
     }
+}
+
+/// One bit for each column concerned, the highest of a byte first.
+fn set_bits(
+    columns: &mut [TableMapColumn],
+    value: Reader<'_>,
+    concerns: impl Fn(&TableMapColumn) -> bool,
+    set: impl Fn(&mut TableMapColumn, bool),
+) -> Result<(), ProtocolError> {
+    let mut bits = value.rest().iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1));
+    for column in columns.iter_mut().filter(|column| concerns(column)) {
+        set(column, bits.next().ok_or_else(|| ProtocolError::short("a table map's optional metadata"))?);
+    }
+    Ok(())
 }
 
 fn collation(value: &mut Reader<'_>) -> Result<u16, ProtocolError> {

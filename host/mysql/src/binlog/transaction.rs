@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cdchost_config::TablePatterns;
 use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_model::TransactionId;
-use cdchost_mysql_position::{BinlogPosition, Reached, ServerUuid, TransactionName};
+use cdchost_mysql_position::{BinlogPosition, Reached, ServerUuid, Tag, TransactionName, TransactionSource};
 use cdchost_mysql_wire::binlog::{Event, EventBody, EventHeader, GtidEvent, MariadbGtid};
 
 use super::gather::TransactionFacts;
@@ -64,7 +64,7 @@ pub(crate) struct Transactions {
     event_time: Option<i64>,
     ignored: BTreeMap<&'static str, u64>,
     has_passed_known: bool,
-    /// What the ids of transactions begin with: the server that named them, or server and file.
+    /// What the ids of transactions begin with: the source that numbered them, or server and file.
     prefix: Prefix,
     /// XA transactions that are prepared and changed no captured table.
     prepared: BTreeSet<String>,
@@ -75,7 +75,7 @@ pub(crate) struct Transactions {
 /// The part of an id that transactions one after the other have in common.
 #[derive(Debug)]
 struct Prefix {
-    server: ServerUuid,
+    source: TransactionSource,
     file: Option<Arc<str>>,
     /// Domain and server, of MariaDB.
     domain: Option<(u32, u32)>,
@@ -111,7 +111,7 @@ impl Transactions {
             has_passed_known: false,
             prepared: std::mem::take(&mut start.prepared),
             xa: None,
-            prefix: Prefix::of(ServerUuid::default(), None),
+            prefix: Prefix::of(TransactionSource::default(), None),
             start,
         }
     }
@@ -277,7 +277,12 @@ impl Transactions {
     }
 
     #[inline]
-    fn begin(&mut self, name: TransactionName, gtid: &GtidEvent, header: &EventHeader) -> Result<(), ConnectorError> {
+    fn begin(
+        &mut self,
+        name: TransactionName,
+        gtid: &GtidEvent<'_>,
+        header: &EventHeader,
+    ) -> Result<(), ConnectorError> {
         if self.current.is_some() {
             return Err(self.malformed("a transaction begins inside another"));
         }
@@ -313,15 +318,7 @@ impl Transactions {
             self.prefix = Prefix::of_domain(gtid.domain, gtid.server_id);
         }
         let name = TransactionName::Domain(gtid.domain, gtid.server_id, gtid.number);
-        // No more is known of it than its name.
-        let event = GtidEvent {
-            uuid: [0; 16],
-            number: gtid.number,
-            original_commit_us: None,
-            immediate_commit_us: None,
-            transaction_bytes: None,
-        };
-        self.begin(name, &event, header)?;
+        self.begin(name, &GtidEvent::of_number(gtid.number), header)?;
         if let Some(current) = &mut self.current {
             current.has_begun = !gtid.is_standalone;
         }
@@ -330,18 +327,19 @@ impl Transactions {
 
     /// How the transaction that begins here is called; an error where the log does not name them as it did so far.
     #[inline]
-    fn name_of(&mut self, gtid: &GtidEvent, is_anonymous: bool) -> Result<TransactionName, ConnectorError> {
+    fn name_of(&mut self, gtid: &GtidEvent<'_>, is_anonymous: bool) -> Result<TransactionName, ConnectorError> {
         match (&self.executed, is_anonymous) {
             (Reached::Gtids(_), false) => {
-                let uuid = ServerUuid(gtid.uuid);
-                if self.prefix.server != uuid {
-                    self.prefix = Prefix::of(uuid, None);
+                let tag = Tag::parse(gtid.tag).map_err(|error| self.malformed(error))?;
+                let source = TransactionSource { server: ServerUuid(gtid.uuid), tag };
+                if self.prefix.source != source {
+                    self.prefix = Prefix::of(source, None);
                 }
-                Ok(TransactionName::Gtid(uuid, gtid.number))
+                Ok(TransactionName::Gtid(source, gtid.number))
             }
             (Reached::Place(_), true) => {
                 if self.prefix.file.as_ref() != Some(&self.position.file) {
-                    self.prefix = Prefix::of(self.start.server, Some(&self.position.file));
+                    self.prefix = Prefix::of(self.start.server.into(), Some(&self.position.file));
                 }
                 Ok(TransactionName::Begin(self.position.clone()))
             }
@@ -388,17 +386,17 @@ impl Transactions {
 }
 
 impl Prefix {
-    fn of(server: ServerUuid, file: Option<&Arc<str>>) -> Self {
+    fn of(source: TransactionSource, file: Option<&Arc<str>>) -> Self {
         let text = match file {
-            Some(file) => format!("{server}:{file}:"),
-            None => format!("{server}:"),
+            Some(file) => format!("{source}:{file}:"),
+            None => format!("{source}:"),
         };
-        Self { server, file: file.cloned(), domain: None, text: text.into() }
+        Self { source, file: file.cloned(), domain: None, text: text.into() }
     }
 
     fn of_domain(domain: u32, server: u32) -> Self {
         let text = format!("{domain}-{server}-").into();
-        Self { server: ServerUuid::default(), file: None, domain: Some((domain, server)), text }
+        Self { source: TransactionSource::default(), file: None, domain: Some((domain, server)), text }
     }
 
     fn id(&self, name: &TransactionName) -> TransactionId {

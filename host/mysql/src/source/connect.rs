@@ -7,7 +7,6 @@ use cdchost_config::MysqlConfig;
 use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_mysql_look::session::{self, ServerState, SessionError};
 use cdchost_mysql_position::{BinlogPosition, DomainGtids, GtidSet, Reached, ServerUuid};
-use cdchost_mysql_wire::binlog::GtidIntervals;
 use cdchost_mysql_wire::{BinlogStream, ConnectOptions, DumpRequest, DumpStart, Remedy};
 
 use super::refusal::{self, chain};
@@ -150,7 +149,9 @@ fn start_by_gtids(name: &str, executed: &GtidSet, state: &ServerState) -> Result
         let reason = format!("{name} lacks transactions that were handed on: {missing}");
         return Err(NoLog::Again { error: refusal::lost_transactions(reason.clone()), reason });
     }
-    Ok(DumpStart::Gtid(intervals(executed)))
+    let mut set = Vec::new();
+    executed.encode(&mut set);
+    Ok(DumpStart::Gtid(set))
 }
 
 /// All that follows in each domain. A server that does not know a domain would wait for it in silence.
@@ -173,8 +174,4 @@ fn start_at_place(place: &BinlogPosition) -> Result<DumpStart, NoLog> {
         ))
     })?;
     Ok(DumpStart::Position { file: place.file.to_string(), position })
-}
-
-fn intervals(set: &GtidSet) -> Vec<GtidIntervals> {
-    set.servers().map(|(uuid, intervals)| GtidIntervals { uuid: uuid.0, intervals }).collect()
 }

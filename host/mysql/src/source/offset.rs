@@ -167,6 +167,9 @@ mod tests {
     #[test]
     fn offsets_come_back() {
         assert_eq!(Offset::decode(&offset().encode()).unwrap(), offset());
+        let tagged = GtidSet::parse("3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:blue:8").unwrap();
+        let tagged = Offset { executed: Reached::Gtids(tagged), ..offset() };
+        assert_eq!(Offset::decode(&tagged.encode()).unwrap(), tagged);
     }
 
     const KEPT: &str = "0107070707070707070707070707070707\

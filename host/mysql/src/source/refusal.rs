@@ -2,6 +2,7 @@
 
 use cdchost_config::Watermark;
 use cdchost_connector::{ConnectorError, StopClass};
+use cdchost_mysql_look::check::SERVERS;
 use cdchost_mysql_look::session::SessionError;
 use cdchost_mysql_position::{BinlogPosition, Reached, ServerUuid};
 use cdchost_mysql_wire::{Remedy, WireError};
@@ -36,7 +37,7 @@ pub(super) fn session_error(host: &str, error: SessionError) -> ConnectorError {
             SessionError::Wire(_) | SessionError::Answer(_) => {}
         }
         return ConnectorError::stop(StopClass::Source, "mysql-answer", message)
-            .with_instruction("see that the server is MySQL 8, or MariaDB from 10.5 on");
+            .with_instruction(format!("see that the server is one of those that are read: {SERVERS}"));
     };
     let shaped = match error.remedy() {
         Remedy::Reconnect => {
@@ -51,7 +52,7 @@ pub(super) fn session_error(host: &str, error: SessionError) -> ConnectorError {
             .with_instruction("see what the server's message asks for"),
         Remedy::Stop | Remedy::Bug => {
             ConnectorError::stop(StopClass::Source, "mysql-protocol", format!("{host} cannot be understood"))
-                .with_instruction("see that the address is one of MySQL 8, or of MariaDB from 10.5 on")
+                .with_instruction(format!("see that the address is that of a server that is read: {SERVERS}"))
         }
     };
     shaped.with_cause(error)
@@ -96,6 +97,12 @@ pub(super) fn log_loss(error: &WireError, id_is_configured: bool) -> LogLoss {
             let message = format!("the log holds what is not offered yet: {error}");
             LogLoss::Final(ConnectorError::stop(StopClass::Source, "mysql-unsupported-log", message).with_instruction(
                 "change the setting that the message names, and start the pipeline anew with an empty checkpoint store",
+            ))
+        }
+        Remedy::FixConfig if matches!(error, WireError::TooLarge { .. }) => {
+            let message = format!("the log holds what is too large: {error}");
+            LogLoss::Final(ConnectorError::stop(StopClass::Source, "mysql-packet-too-large", message).with_instruction(
+                "keep rows and transactions below it, and start the pipeline anew with an empty checkpoint store",
             ))
         }
         Remedy::FixConfig => {
@@ -185,4 +192,17 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
         cause = inner.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_is_no_question_of_the_login() {
+        let error = WireError::TooLarge { what: "an event of a compressed transaction", limit: 1 << 30 };
+        let LogLoss::Final(error) = log_loss(&error, false) else { panic!("no second try helps") };
+        assert_eq!((error.code.as_str(), error.class), ("mysql-packet-too-large", StopClass::Source));
+        assert!(error.message.contains("an event of a compressed transaction is larger than"), "{}", error.message);
+    }
 }

@@ -72,6 +72,10 @@ impl Stream {
 
     fn take(&mut self, kind: EventKind, body: &[u8]) -> Result<Seen, ConnectorError> {
         self.end += u32::try_from(body.len()).unwrap() + 23;
+        self.take_at(self.end, kind, body)
+    }
+
+    fn take_at(&mut self, end: u32, kind: EventKind, body: &[u8]) -> Result<Seen, ConnectorError> {
         let event_type = match kind {
             EventKind::WriteRows => 30,
             EventKind::UpdateRows => 31,
@@ -83,7 +87,7 @@ impl Stream {
             event_type,
             server_id: 1,
             event_bytes: u32::try_from(body.len()).unwrap() + 23,
-            end_position: if kind == EventKind::Rotate { 0 } else { self.end },
+            end_position: if kind == EventKind::Rotate { 0 } else { end },
             flags: 0,
         };
         self.log.take(&Event { header, kind, body })
@@ -177,7 +181,7 @@ fn a_transaction_is_handed_on_at_its_end() {
     let run = &batch.meta().transactions[0];
     assert_eq!(run.id.as_ref().unwrap().to_string(), format!("{UUID}:5"));
     assert_eq!((run.rows, run.commit_time), (5, 1_700_000_000_000_000));
-    assert!(stream.log.executed().has(&TransactionName::Gtid(UUID, 5)));
+    assert!(stream.log.executed().has(&TransactionName::Gtid(UUID.into(), 5)));
     assert_eq!(stream.log.seq(), 1008);
 }
 
@@ -299,11 +303,11 @@ fn statements_are_judged() {
     stream.gtid(1);
     let error = stream.query("CREATE TABLE fresh (id INT)").unwrap_err();
     assert_eq!(error.verdict, Verdict::Reopen);
-    stream.log.start.known.add(&TransactionName::Gtid(UUID, 1), &BinlogPosition::default());
+    stream.log.start.known.add(&TransactionName::Gtid(UUID.into(), 1), &BinlogPosition::default());
     assert_eq!(stream.query("CREATE TABLE fresh (id INT)").unwrap(), Seen::TransactionEnd);
     assert_eq!(stream.log.ignored().get("table-gone-since"), Some(&1));
     // `b` was looked at when the run began, `a` was not.
-    stream.log.start.known.add(&TransactionName::Gtid(UUID, 2), &BinlogPosition::default());
+    stream.log.start.known.add(&TransactionName::Gtid(UUID.into(), 2), &BinlogPosition::default());
     stream.gtid(2);
     assert_eq!(stream.query("ALTER TABLE b ADD c INT").unwrap(), Seen::TransactionEnd);
     assert!(stream.log.has_passed_known());
@@ -379,4 +383,55 @@ fn without_gtids_transactions_are_known_by_their_place() {
     let mut named = Stream::new(1 << 20);
     let error = named.take(EventKind::AnonymousGtid, &anonymous).unwrap_err();
     assert_eq!((error.verdict, error.code.as_str()), (Verdict::Stop, "mysql-anonymous-transaction"));
+}
+
+/// Events that were packed as one all end where that one does.
+#[test]
+fn unpacked_transactions_are_one_step_and_are_taken_back_like_others() {
+    let at = |offset: u32| BinlogPosition::new("binlog.000001", offset.into());
+    let mut stream = Stream::from(Reached::Place(at(4)), 1 << 20);
+    let anonymous = [&[1][..], &[0; 24]].concat();
+    let map = b"\x07\0\0\0\0\0\x01\0\x04shop\0\x01a\0\x02\x03\x0f\x02\x50\0\0";
+    let rows = b"\x07\0\0\0\0\0\x01\0\x02\0\x02\x03\0\x05\0\0\0\x01x";
+    for round in 0..2 {
+        stream.take(EventKind::AnonymousGtid, &anonymous).unwrap();
+        let end = stream.end + 500;
+        stream.take_at(end, EventKind::TableMap, map).unwrap();
+        stream.take_at(end, EventKind::WriteRows, rows).unwrap();
+        assert_eq!(*stream.log.executed(), Reached::Place(at(4)));
+        if round == 0 {
+            stream.log.reconnected().unwrap();
+            assert_eq!((stream.log.position(), stream.log.seq()), (&at(4), FIRST));
+            stream.connect();
+        } else {
+            assert_eq!(stream.take_at(end, EventKind::Xid, &[0; 8]).unwrap(), Seen::TransactionEnd);
+            assert_eq!((stream.log.position(), stream.log.executed()), (&at(end), &Reached::Place(at(end))));
+        }
+    }
+    assert_eq!(ids(&stream.flushed()), [5]);
+}
+
+#[test]
+fn transactions_with_tags_are_counted_by_themselves() {
+    let mut stream = Stream::new(1 << 20);
+    let message = |number: u8| {
+        let uuid = [9 << 1; 16];
+        let fields = [&[0, 2, 2][..], &uuid, &[4, number << 2, 6, 8], b"blue"].concat();
+        [&[2, u8::try_from(fields.len() + 3).unwrap() << 1, 0][..], &fields].concat()
+    };
+    stream.begin(1);
+    stream.rows(EventKind::WriteRows, 7, &[(1, "x")]);
+    stream.commit();
+    stream.take(EventKind::TaggedGtid, &message(1)).unwrap();
+    stream.query("BEGIN").unwrap();
+    stream.map();
+    stream.rows(EventKind::WriteRows, 7, &[(2, "x")]);
+    stream.commit();
+    let batches = stream.flushed();
+    let runs = batches.iter().flat_map(|batch| &batch.meta().transactions);
+    let named: Vec<String> = runs.filter_map(|run| run.id.as_ref().map(ToString::to_string)).collect();
+    assert_eq!(named, [format!("{UUID}:1"), format!("{UUID}:blue:1")]);
+    assert_eq!(stream.log.executed().to_string(), format!("{UUID}:1:blue:1"));
+    let error = stream.take(EventKind::TaggedGtid, &[2, 6, 0]).unwrap_err();
+    assert_eq!(error.code, "mysql-malformed-log");
 }
