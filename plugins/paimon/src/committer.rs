@@ -5,6 +5,7 @@ mod expire;
 mod manifests;
 mod progress;
 mod publish;
+mod rival;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use cdchost_sdk::{
     TableId,
 };
 
-use crate::client::{Lake, Names};
+use crate::client::{Lake, Names, TableFolder};
 use crate::config::{Options, Settings};
 use crate::handover::Handover;
 #[cfg(test)]
@@ -61,7 +62,7 @@ impl PaimonCommitter {
     }
 
     fn publish(&mut self, id: &TableId, epoch: u64, lineage: &str, handovers: &[&Handover]) -> Result<Published> {
-        let Self { settings, context, lake, names, run, tables, .. } = self;
+        let Self { settings, context, lake, ledger, names, run, tables } = self;
         let table = match tables.get_mut(id) {
             Some(table) => table,
             None => {
@@ -69,7 +70,7 @@ impl PaimonCommitter {
                 tables.entry(id.clone()).or_insert(table)
             }
         };
-        let published = table.publish(&publish::Epoch { epoch, lineage, run, context }, handovers, names)?;
+        let published = table.publish(&publish::Epoch { epoch, lineage, run, context, ledger }, handovers, names)?;
         if published == Published::Now {
             table.expire_now_and_then(settings);
         }
@@ -87,14 +88,15 @@ impl PaimonCommitter {
         let mut epochs: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         pending.iter().enumerate().for_each(|(place, item)| epochs.entry(item.epoch).or_default().push(place));
         for (epoch, places) in epochs {
-            if progress.as_ref().is_some_and(|progress| progress.cut.epoch >= epoch) {
-                places.iter().for_each(|&place| outcomes[place] = Some(Outcome::AlreadyCommitted));
-                continue;
-            }
             let items = places.iter().map(|&place| Ok((pending[place].clone(), Handover::of(&pending[place])?)));
             let items: Vec<_> = items.collect::<Result<_>>()?;
             let cut = restored.filter(|cut| cut.epoch == epoch);
             let cut = cut.or_else(|| items.iter().find_map(|(_, handover)| handover.cut.as_ref())).cloned();
+            if progress.as_ref().is_some_and(|progress| progress.cut.epoch >= epoch) {
+                cut.as_ref().map_or(Ok(()), |cut| self.ledger.require(cut))?;
+                places.iter().for_each(|&place| outcomes[place] = Some(Outcome::AlreadyCommitted));
+                continue;
+            }
             let lineage = cut.as_ref().map_or("", |cut| cut.lineage.as_str());
             let settled = self.settle(epoch, lineage, &items);
             if let Some(cut) = cut.filter(|_| settled.iter().all(is_visible)) {
@@ -103,6 +105,17 @@ impl PaimonCommitter {
             places.iter().zip(settled).for_each(|(&place, outcome)| outcomes[place] = Some(outcome));
         }
         Ok(outcomes.into_iter().flatten().collect())
+    }
+
+    /// Looks at a table that is to be written in this run: one that had rows must have them still.
+    fn meet(&mut self, folder: &TableFolder) -> Result<()> {
+        let new = || TableCommitter::new(folder.clone(), &self.context);
+        let table = self.tables.entry(folder.id.clone()).or_insert_with(new);
+        if table.shown.is_some_and(|shown| shown > 0) {
+            return Ok(());
+        }
+        let history = table.look()?;
+        table.require_rows(&history, &self.ledger)
     }
 
     fn advance(&mut self, cut: &Cut, progress: &mut Option<Progress>) -> Result<()> {
@@ -123,10 +136,13 @@ impl PaimonCommitter {
     fn inspect(&mut self, marker_before: u64, progress: u64) -> Result<i64> {
         let mut max_sequence = 0;
         for id in self.ledger.tables()? {
-            let mut table = TableCommitter::new(self.lake.table(&id)?, &self.context);
-            let history = table.history(None)?;
+            let mut table = match self.tables.remove(&id) {
+                Some(table) => table,
+                None => TableCommitter::new(self.lake.table(&id)?, &self.context),
+            };
+            let history = table.look()?;
             max_sequence = max_sequence.max(history.max_sequence);
-            let shown = history.identifier.and_then(|shown| u64::try_from(shown).ok());
+            let shown = table.shown.and_then(|shown| u64::try_from(shown).ok());
             if let Some(shown) = shown.filter(|&shown| shown > progress) {
                 let message = format!(
                     "table {id} shows epoch {shown} of this pipeline, but the newest whole epoch of the warehouse {} is \
@@ -143,6 +159,7 @@ impl PaimonCommitter {
                 &clean::Bounds { generation: self.run.generation, marker_before, progress },
             )?;
             counter_add("paimon_orphans_removed_total", removed as u64);
+            self.tables.insert(id, table);
         }
         Ok(max_sequence)
     }
@@ -154,14 +171,19 @@ impl Committer for PaimonCommitter {
         if let Some(marker) = &progress {
             let found = marker.cut.generation;
             if restored.is_some() && found > self.run.generation {
-                return Err(publish::fenced(self.run.generation, found));
+                return Err(rival::taken_over(self.run.generation, found));
             }
             // Without a record the host decides whether to start over a target that has a marker.
             self.run.newest_generation = self.run.newest_generation.max(found);
         }
         let marker_before = progress.as_ref().map_or(0, |progress| progress.cut.epoch);
+        let is_known = progress
+            .as_ref()
+            .zip(restored)
+            .is_none_or(|(marker, restored)| marker.cut.epoch < restored.epoch || marker.cut == *restored);
         let outcomes = self.settle_pending(restored, pending, &mut progress)?;
-        if outcomes.iter().all(is_visible) {
+        // What lies in a lake that is ahead of the record may be another process's: the host refuses it untouched.
+        if is_known && outcomes.iter().all(is_visible) {
             let epoch = progress.as_ref().map_or(0, |progress| progress.cut.epoch);
             let max_sequence = self.inspect(marker_before, epoch)?;
             if let Some(progress) = &mut progress {
@@ -205,6 +227,7 @@ impl Committer for PaimonCommitter {
             return Err(PluginError::config("schema-change", message));
         };
         let folder = self.lake.table(&schema.table)?;
+        self.meet(&folder)?;
         tables::create(&folder, schema, &self.settings, &self.context)?;
         self.ledger.note_table(&schema.table)
     }

@@ -6,4 +6,5 @@ mod crashes;
 mod kit;
 mod longevity;
 mod neighbours;
+mod rivals;
 mod values;

@@ -1,10 +1,11 @@
 //! What the sink keeps beside the tables: which tables it writes, and the marker of the newest epoch wholly visible.
 
 use cdchost_sdk::object_store::Creation;
-use cdchost_sdk::runtime::Context;
+use cdchost_sdk::runtime::{Context, Level, log};
 use cdchost_sdk::{Cut, PluginError, Progress, Result, TableId};
 use serde::{Deserialize, Serialize};
 
+use super::rival::other_marker;
 use crate::client::Lake;
 
 /// The folder beside the databases; Paimon looks only at those that end in `.db`.
@@ -38,6 +39,9 @@ struct Marker {
 struct TableNote {
     version: u32,
     pipeline: String,
+    /// The epoch of the table's first snapshot; none while it has had no rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first_epoch: Option<u64>,
     #[serde(flatten)]
     table: TableId,
 }
@@ -50,9 +54,34 @@ impl Ledger {
 
     /// Notes that this sink writes the table.
     pub(crate) fn note_table(&self, table: &TableId) -> Result<()> {
-        let path = format!("{}/tables/{}.{}", self.folder, escaped(&table.database), escaped(&table.table));
-        let note = TableNote { version: VERSION, pipeline: self.pipeline.clone(), table: table.clone() };
-        self.lake.put(&path, &serde_json::to_vec(&note).expect("a note has no keys other than texts"))
+        self.lake.put_if_absent(&self.note_path(table), &self.note(table, None)).map(drop)
+    }
+
+    /// Notes that the table has rows now. Without it a table that was emptied would look like a new one.
+    pub(crate) fn note_rows(&self, table: &TableId, epoch: u64) {
+        if let Err(error) = self.lake.put(&self.note_path(table), &self.note(table, Some(epoch))) {
+            let (table, error) = (table.to_string(), error.to_string());
+            log(Level::Warn, "it is not noted that the table has rows", &[("table", &table), ("error", &error)]);
+        }
+    }
+
+    /// The epoch that gave the table its first rows; none if it never had any.
+    pub(crate) fn first_epoch_with_rows(&self, table: &TableId) -> Result<Option<u64>> {
+        Ok(self.read_note(&self.note_path(table))?.and_then(|note| note.first_epoch))
+    }
+
+    fn note(&self, table: &TableId, first_epoch: Option<u64>) -> Vec<u8> {
+        let note = TableNote { version: VERSION, pipeline: self.pipeline.clone(), first_epoch, table: table.clone() };
+        serde_json::to_vec(&note).expect("a note has no keys other than texts")
+    }
+
+    fn read_note(&self, path: &str) -> Result<Option<TableNote>> {
+        let Some(bytes) = self.lake.get(path)? else { return Ok(None) };
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| self.broken(path, &error))
+    }
+
+    fn note_path(&self, table: &TableId) -> String {
+        format!("{}/tables/{}.{}", self.folder, escaped(&table.database), escaped(&table.table))
     }
 
     /// All tables noted.
@@ -60,10 +89,7 @@ impl Ledger {
         let folder = format!("{}/tables", self.folder);
         let mut tables = Vec::new();
         for name in self.lake.file_names(&folder)? {
-            let path = format!("{folder}/{name}");
-            let Some(bytes) = self.lake.get(&path)? else { continue };
-            let note: TableNote = serde_json::from_slice(&bytes).map_err(|error| self.broken(&path, &error))?;
-            tables.push(note.table);
+            tables.extend(self.read_note(&format!("{folder}/{name}"))?.map(|note| note.table));
         }
         Ok(tables)
     }
@@ -80,12 +106,20 @@ impl Ledger {
         let marker = serde_json::to_vec_pretty(&Marker { version: VERSION, progress })
             .expect("a marker has no keys other than texts");
         if self.lake.put_if_absent(&self.path(cut.epoch), &marker)? == Creation::AlreadyExists {
-            self.marker(cut.epoch)?; // refuses another pipeline's
+            self.require(cut)?;
         }
         if let Err(place) = self.known.binary_search(&cut.epoch) {
             self.known.insert(place, cut.epoch);
         }
         self.remove_old()
+    }
+
+    /// Refuses the marker of an epoch that another process committed.
+    pub(crate) fn require(&self, cut: &Cut) -> Result<()> {
+        match self.marker(cut.epoch)? {
+            Some(found) if found.cut != *cut => Err(other_marker(cut)),
+            _ => Ok(()),
+        }
     }
 
     /// Removes old markers, those of earlier runs included.

@@ -8,6 +8,8 @@ use cdchost_sdk::{PluginError, Result};
 
 use super::expire;
 use super::manifests::ManifestWriter;
+use super::progress::Ledger;
+use super::rival::{Standing, mark_of};
 use crate::client::{Names, TableFolder};
 use crate::config::{Buckets, Settings};
 use crate::format::manifest::{ManifestEntry, ManifestFile};
@@ -31,6 +33,7 @@ pub(super) struct Epoch<'a> {
     pub(super) lineage: &'a str,
     pub(super) run: &'a Run,
     pub(super) context: &'a Context,
+    pub(super) ledger: &'a Ledger,
 }
 
 /// What became of an epoch in one table.
@@ -54,6 +57,8 @@ pub(super) struct TableCommitter {
     /// Once it was looked up.
     partitioning: Option<Partitioning>,
     last_seen: Option<u64>,
+    /// This sink's newest epoch in the table as this run saw or put it, 0 = none; none before the first look.
+    pub(super) shown: Option<i64>,
     commit_count: u64,
 }
 
@@ -62,10 +67,8 @@ pub(super) struct TableCommitter {
 pub(super) struct History {
     /// The newest snapshot of all.
     pub(super) newest: Option<Snapshot>,
-    /// The epoch in this sink's newest snapshot.
-    pub(super) identifier: Option<i64>,
-    /// The run that committed it.
-    generation: Option<u64>,
+    /// This sink's newest.
+    pub(super) own: Option<Snapshot>,
     /// The highest sequence number, others' snapshots since then included.
     pub(super) max_sequence: i64,
 }
@@ -77,11 +80,14 @@ struct Staged {
     row_count: i64,
     schema_id: i64,
     max_sequence: i64,
+    mark: String,
 }
 
+/// The least name of the data files that the snapshot added: no other process makes a file of that name.
+pub(super) const PROPERTY_FILE: &str = "cdchost.file";
 const PROPERTY_PIPELINE: &str = "cdchost.pipeline";
 const PROPERTY_EPOCH: &str = "cdchost.epoch";
-const PROPERTY_GENERATION: &str = "cdchost.generation";
+pub(super) const PROPERTY_GENERATION: &str = "cdchost.generation";
 const PROPERTY_LINEAGE: &str = "cdchost.lineage";
 const PROPERTY_MAX_SEQUENCE: &str = "cdchost.max-sequence";
 
@@ -100,6 +106,7 @@ impl Staged {
             row_count: files().map(|file| file.row_count).sum(),
             schema_id: files().map(|file| file.schema_id).max().unwrap_or(0),
             max_sequence: files().map(|file| file.max_sequence_number).max().unwrap_or(0),
+            mark: mark_of(entries).to_owned(),
         }
     }
 }
@@ -107,7 +114,7 @@ impl Staged {
 impl TableCommitter {
     pub(super) fn new(folder: TableFolder, context: &Context) -> Self {
         let commit_user = format!("cdchost:{}:{}:{}", context.pipeline, context.operator, folder.id);
-        Self { folder, commit_user, partitioning: None, last_seen: None, commit_count: 0 }
+        Self { folder, commit_user, partitioning: None, last_seen: None, shown: None, commit_count: 0 }
     }
 
     pub(super) fn partitioning(&mut self) -> Result<Partitioning> {
@@ -125,19 +132,21 @@ impl TableCommitter {
         handovers: &[&Handover],
         names: &mut Names,
     ) -> Result<Published> {
-        let identifier = identifier_of(epoch.epoch)?;
         let entries: Vec<_> = handovers.iter().flat_map(|handover| handover.entries.iter().cloned()).collect();
         let partitioning = self.partitioning()?;
         let mut staged: Option<Staged> = None;
         for _ in 0..ATTEMPTS_MAX {
             let history = self.history(self.last_seen)?;
-            if history.identifier.is_some_and(|shown| shown >= identifier) {
-                self.forget(staged);
-                return Ok(Published::Before);
-            }
-            if let Some(found) = history.generation.filter(|&found| found > epoch.run.newest_generation) {
-                self.forget(staged);
-                return Err(fenced(epoch.run.generation, found));
+            match self.standing(&history, epoch, mark_of(&entries)) {
+                Ok(Standing::Open) => {}
+                Ok(Standing::Shown) => {
+                    self.forget(staged);
+                    return Ok(Published::Before);
+                }
+                Err(error) => {
+                    self.forget(staged);
+                    return Err(error);
+                }
             }
             self.check_buckets(history.newest.as_ref(), handovers)?;
             let ready = match staged.take() {
@@ -165,11 +174,9 @@ impl TableCommitter {
         let mut at = history.newest.clone();
         while let Some(snapshot) = at {
             if self.is_own(&snapshot) {
-                let property = |name: &str| snapshot.properties.get(name);
-                history.identifier = Some(snapshot.commit_identifier);
-                history.generation = property(PROPERTY_GENERATION).and_then(|text| text.parse().ok());
-                let noted = property(PROPERTY_MAX_SEQUENCE).and_then(|text| text.parse().ok());
+                let noted = snapshot.properties.get(PROPERTY_MAX_SEQUENCE).and_then(|text| text.parse().ok());
                 history.max_sequence = history.max_sequence.max(noted.unwrap_or(0));
+                history.own = Some(snapshot);
                 break;
             }
             for manifest in self.folder.manifest_list(&snapshot.delta_manifest_list)? {
@@ -217,7 +224,7 @@ impl TableCommitter {
         staged: &Staged,
         names: &mut Names,
     ) -> Result<bool> {
-        let partitioning = self.partitioning()?;
+        let (partitioning, is_first) = (self.partitioning()?, history.newest.is_none());
         let mut writer = ManifestWriter::new(&self.folder, &partitioning, names, epoch.epoch);
         let base = match &history.newest {
             Some(newest) => writer.merge_if_many(self.folder.manifests_of(newest)?)?,
@@ -239,7 +246,11 @@ impl TableCommitter {
             return Ok(false);
         }
         self.last_seen = Some(snapshot.id);
+        self.shown = Some(snapshot.commit_identifier);
         self.hint(snapshot.id);
+        if is_first {
+            epoch.ledger.note_rows(&self.folder.id, epoch.epoch);
+        }
         Ok(true)
     }
 
@@ -250,6 +261,7 @@ impl TableCommitter {
             (PROPERTY_EPOCH, epoch.epoch.to_string()),
             (PROPERTY_GENERATION, epoch.run.generation.to_string()),
             (PROPERTY_LINEAGE, epoch.lineage.to_owned()),
+            (PROPERTY_FILE, staged.mark.clone()),
             (PROPERTY_MAX_SEQUENCE, max_sequence.max(history.max_sequence).to_string()),
         ];
         let before = history.newest.as_ref();
@@ -334,15 +346,7 @@ impl TableCommitter {
     }
 }
 
-/// Somebody has taken over from this run.
-pub(super) fn fenced(own: u64, found: u64) -> PluginError {
-    let message = format!(
-        "this run has generation {own}, but the lake has been written by generation {found}: another process runs this pipeline"
-    );
-    PluginError::config("fenced", message)
-}
-
-fn identifier_of(epoch: u64) -> Result<i64> {
+pub(super) fn identifier_of(epoch: u64) -> Result<i64> {
     i64::try_from(epoch)
         .map_err(|_| PluginError::bug("epoch", format!("epoch {epoch} is beyond what a snapshot can name")))
 }
