@@ -139,6 +139,16 @@ pub enum Refusal {
         /// The record's lineage.
         ours: String,
     },
+    /// The marker names the record's epoch as somebody else cut it.
+    #[error(
+        "target of sink {sink} holds epoch {target} up to another place in the source's log than the record of it here"
+    )]
+    AnotherRun {
+        /// The sink.
+        sink: String,
+        /// The epoch in the marker.
+        target: Epoch,
+    },
     /// Prepared work is gone, and there is no record to go back to.
     #[error("target of sink {sink} lost what was prepared for epoch {epoch} ({reason}) {because}")]
     Lost {
@@ -177,6 +187,7 @@ impl Refusal {
             Self::TargetBehind { .. } => "target-behind",
             Self::MarkerGone { .. } => "target-marker-gone",
             Self::AnotherLineage { .. } => "target-of-another-lineage",
+            Self::AnotherRun { .. } => "target-of-another-run",
             Self::Lost { .. } => "target-lost-prepared",
             Self::SinkRemoved { .. } => "sink-removed",
             Self::SinkAdded { .. } => "sink-added",
@@ -195,6 +206,9 @@ impl Refusal {
             }
             Self::TargetAhead { .. } | Self::AnotherLineage { .. } => {
                 "use the checkpoint store that last wrote this target, or empty both to begin afresh"
+            }
+            Self::AnotherRun { .. } => {
+                "another process runs this pipeline on a copy of the checkpoint store: go on with the store of that one"
             }
             Self::TargetBehind { .. } | Self::MarkerGone { .. } => {
                 "put the target back to where it was, or empty both it and the checkpoint store to begin afresh"
@@ -306,6 +320,9 @@ fn check_marker(plan: &Plan, chain: &ChainState, report: &SinkReport) -> Result<
     if chain.path().any(|record| same_cut(&record.cut, target)) {
         return Ok(());
     }
+    if chain.path().any(|record| same_run(&record.cut, target)) {
+        return Err(Refusal::AnotherRun { sink: sink(), target: target.epoch });
+    }
     match &chain.base {
         Some(base) if target.epoch < base.epoch() && target.lineage == base.cut.lineage => {
             Err(Refusal::TargetBehind { sink: sink(), target: target.epoch, committed: base.epoch() })
@@ -334,6 +351,11 @@ fn check_no_marker(plan: &Plan, chain: &ChainState, report: &SinkReport) -> Resu
 }
 
 fn same_cut(one: &Cut, other: &Cut) -> bool {
+    same_run(one, other) && one.offset == other.offset
+}
+
+/// Runs on copies of one store have the same numbers and read the log to different places.
+fn same_run(one: &Cut, other: &Cut) -> bool {
     one.epoch == other.epoch && one.lineage == other.lineage && one.generation == other.generation
 }
 

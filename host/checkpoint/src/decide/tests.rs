@@ -109,6 +109,10 @@ fn markers_of_others_are_refused() {
     let mut generation = at(Some(3));
     generation.progress.as_mut().unwrap().cut.generation = cdchost_model::Generation(9);
     assert_eq!(decide(&chain(Some(3), &[]), &[generation]), "target-of-another-lineage");
+    let mut copy = at(Some(3));
+    copy.progress.as_mut().unwrap().cut.offset = cdchost_model::SourceOffset("elsewhere".into());
+    assert_eq!(decide(&chain(Some(3), &[]), &[copy.clone()]), "target-of-another-run");
+    assert_eq!(decide(&chain(None, &[3]), &[copy]), "target-of-another-run");
 }
 
 #[test]
