@@ -57,12 +57,18 @@ impl Target {
         &self.context
     }
 
-    /// Puts a file where nobody looks; answers its path.
-    pub(crate) fn stage(&self, number: u64, data: &[u8]) -> Result<String> {
+    /// Puts a file where nobody looks, under the next number that is free; answers its path. One that is there may be
+    /// of a process on a copy of the checkpoint store, and to be committed.
+    pub(crate) fn stage(&self, next: &mut u64, data: &[u8]) -> Result<String> {
         let Context { generation, subtask, .. } = self.context;
-        let path = format!("{}{generation:020}/{subtask:05}-{number:010}", self.staging());
-        self.root.put(&path, data)?;
-        Ok(path)
+        loop {
+            let path = format!("{}{generation:020}/{subtask:05}-{next:010}", self.staging());
+            let created = self.root.put_if_absent(&path, data)?;
+            *next += 1;
+            if created == Creation::Created {
+                return Ok(path);
+            }
+        }
     }
 
     /// Where readers see a file.

@@ -12,11 +12,13 @@ const PAYLOAD_FORMAT: u32 = 1;
 #[derive(Debug)]
 pub struct FileCommitter {
     target: Target,
+    /// The epoch of the newest marker as this run saw or put it, 0 = none; none before the first look.
+    reached: Option<u64>,
 }
 
 impl FileCommitter {
     pub(crate) fn new(options: &Options) -> Result<Self> {
-        Ok(Self { target: Target::new(options)? })
+        Ok(Self { target: Target::new(options)?, reached: None })
     }
 
     /// The markers in the target, unless a later run is at work there.
@@ -25,10 +27,28 @@ impl FileCommitter {
         match markers.iter().map(|marker| marker.generation).max().filter(|&newest| newest > own) {
             None => Ok(markers),
             Some(newest) => {
-                let message = format!("run {newest} has written to the target, this is run {own}");
-                Err(PluginError::remote("later-run", message).with_retry(cdchost_sdk::Retry::Never))
+                Err(other_run("later-run", &format!("run {newest} has written to the target, this is run {own}")))
             }
         }
+    }
+
+    /// Whether the epoch is wholly visible. A marker of it with another cut, or one that this run neither saw nor put, is
+    /// of a process that runs on a copy of the checkpoint store.
+    fn is_marked(&mut self, at: &Cut, markers: &[Marker]) -> Result<bool> {
+        let newest = markers.last().map_or(0, |marker| marker.epoch);
+        let reached = *self.reached.get_or_insert(newest);
+        for marker in markers.iter().filter(|marker| marker.epoch == at.epoch) {
+            if self.target.read(marker)?.cut != *at {
+                return Err(other_run(
+                    "fenced",
+                    &format!("the marker of epoch {newest} in the target is of another run"),
+                ));
+            }
+        }
+        if newest > reached && newest != at.epoch {
+            return Err(other_run("fenced", &format!("another run has committed epoch {newest} to the target")));
+        }
+        Ok(newest >= at.epoch)
     }
 
     /// Makes the files of these items visible; an item is done when all of its files are.
@@ -49,8 +69,9 @@ impl FileCommitter {
     }
 
     /// After the last file of an epoch: says so in the target, then removes what the epoch no longer needs.
-    fn finish(&self, cut: &Cut, items: &[Committable], markers: &[Marker]) -> Result<()> {
+    fn finish(&mut self, cut: &Cut, items: &[Committable], markers: &[Marker]) -> Result<()> {
         let marker = self.target.mark(cut)?;
+        self.reached = Some(cut.epoch);
         self.unstage(items)?;
         self.target.forget(markers, &marker)
     }
@@ -89,6 +110,10 @@ impl Committer for FileCommitter {
         self.check_owner(&self.target.markers()?)?;
         let markers = self.markers()?;
         let reached = markers.last().map(|marker| marker.epoch);
+        if let Some(cut) = restored.filter(|cut| reached == Some(cut.epoch)) {
+            self.is_marked(cut, &markers)?;
+        }
+        self.reached = Some(reached.unwrap_or(0));
         let (seen, open): (Vec<_>, Vec<_>) = pending.iter().cloned().partition(|item| Some(item.epoch) <= reached);
         self.unstage(&seen)?;
         let mut outcomes = vec![Outcome::AlreadyCommitted; seen.len()];
@@ -108,7 +133,7 @@ impl Committer for FileCommitter {
 
     fn commit(&mut self, at: &Cut, items: &[Committable]) -> Result<Vec<Outcome>> {
         let markers = self.markers()?;
-        if markers.last().is_some_and(|newest| newest.epoch >= at.epoch) {
+        if self.is_marked(at, &markers)? {
             self.unstage(items)?;
             return Ok(vec![Outcome::AlreadyCommitted; items.len()]);
         }
@@ -127,6 +152,12 @@ impl Committer for FileCommitter {
     fn apply_schema_change(&mut self, _request: &SchemaChangeRequest) -> Result<()> {
         Ok(())
     }
+}
+
+fn other_run(code: &str, what: &str) -> PluginError {
+    let advice = "another process runs this pipeline, perhaps on a copy of its state folder: let one of them run, and go \
+                  on with the state folder of that one";
+    PluginError::remote(code, format!("{what}: {advice}")).with_retry(cdchost_sdk::Retry::Never)
 }
 
 fn is_visible(outcome: &Outcome) -> bool {

@@ -85,7 +85,7 @@ fn a_batch_that_meets_a_failing_store_is_not_taken() {
     sink.start().unwrap();
     let rows = |id: i64| orders().rows(id).insert(row![id, "x".repeat(900).as_str()]);
     sink.write(0, rows(1)).unwrap();
-    sink.world().fail(Action::Put, "_staging/", Fault::After, 1);
+    sink.world().fail(Action::PutIfAbsent, "_staging/", Fault::After, 1);
     let error = sink.write(0, rows(2)).unwrap_err();
     assert_eq!(error.code, "store-unavailable");
     sink.write(0, rows(2)).unwrap();
@@ -146,6 +146,29 @@ fn an_older_run_refuses_to_commit_when_it_sees_a_later_one() {
     sink.write(0, orders().rows(2).insert(row![2_i64, "b"])).unwrap();
     sink.checkpoint().unwrap();
     assert_eq!(sink.commit_elsewhere(1, &first).unwrap_err().code, "later-run");
+}
+
+/// Epochs without changes use up numbers, so that two runs on copies of one checkpoint store may commit the same one, an
+/// earlier or a later one.
+#[test]
+fn of_two_processes_on_copies_of_one_state_the_second_to_commit_is_stopped() {
+    for second_epoch in [1, 4, 9] {
+        let world = World::new(&["out"]);
+        let (mut first, mut second) = (sink(&world), sink(&world));
+        first.start().unwrap();
+        second.start().unwrap();
+        first.write(0, orders().rows(1).insert(row![1_i64, "a"])).unwrap();
+        second.write(0, orders().rows(1).insert(row![1_i64, "a"]).insert(row![2_i64, "b"])).unwrap();
+        let mut prepared = [first.prepare().unwrap(), second.prepare().unwrap()];
+        prepared[1].cut.offset = vec![9];
+        for (checkpoint, epoch) in prepared.iter_mut().zip([4, second_epoch]) {
+            checkpoint.cut.epoch = epoch;
+            checkpoint.items.iter_mut().for_each(|item| item.epoch = epoch);
+        }
+        first.commit(&prepared[0]).unwrap();
+        assert_eq!(second.commit(&prepared[1]).unwrap_err().code, "fenced", "epoch {second_epoch}");
+        assert_eq!(visible(&world).len(), 1, "epoch {second_epoch}: {:?}", visible(&world));
+    }
 }
 
 #[test]

@@ -18,7 +18,8 @@ pub struct FileWriter {
     target: Target,
     options: Options,
     tables: BTreeMap<TableId, Lines>,
-    staged_count: u64,
+    /// The number of the next staged file.
+    next_staged: u64,
     /// Lines of the batch at hand; kept for its memory.
     encoded: Vec<u8>,
 }
@@ -35,7 +36,7 @@ struct Lines {
 impl FileWriter {
     pub(crate) fn new(options: Options) -> Result<Self> {
         let target = Target::new(&options)?;
-        Ok(Self { target, options, tables: BTreeMap::new(), staged_count: 0, encoded: Vec::new() })
+        Ok(Self { target, options, tables: BTreeMap::new(), next_staged: 0, encoded: Vec::new() })
     }
 
     /// Makes room for the lines of a batch, before any of them counts as taken.
@@ -59,8 +60,7 @@ impl FileWriter {
     /// Writes a table's lines to a file of their own.
     fn stage(&mut self, table: &TableId) -> Result<()> {
         let Some(lines) = self.tables.get_mut(table).filter(|lines| !lines.buffer.is_empty()) else { return Ok(()) };
-        let path = self.target.stage(self.staged_count, &lines.buffer)?;
-        self.staged_count += 1;
+        let path = self.target.stage(&mut self.next_staged, &lines.buffer)?;
         lines.staged.push((path, std::mem::take(&mut lines.rows), lines.buffer.len() as u64));
         lines.buffer.clear();
         Ok(())
