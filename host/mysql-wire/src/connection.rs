@@ -1,6 +1,8 @@
 //! A logged-in connection, and what was agreed on with the server.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::net::TcpStream;
@@ -88,6 +90,13 @@ pub struct ServerInfo {
     pub tls: TlsState,
 }
 
+/// Whether it is the first time that this process says of a server that it connects in clear: each connection is made
+/// like the one before.
+pub(crate) fn is_news(host: &str, port: u16) -> bool {
+    static TOLD: Mutex<BTreeSet<(String, u16)>> = Mutex::new(BTreeSet::new());
+    TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert((host.to_owned(), port))
+}
+
 /// What a connection can be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
@@ -122,7 +131,9 @@ impl Connection {
         match Self::connect_once(options).await {
             Err(WireError::Tls { reason, source }) if options.tls.mode == TlsMode::Preferred => {
                 let cause = source.map(|source| source.to_string()).unwrap_or_default();
-                tracing::warn!(host = %options.host, port = options.port, reason, cause, "no tls: connecting in clear");
+                if is_news(&options.host, options.port) {
+                    tracing::warn!(host = %options.host, port = options.port, reason, cause, "no tls: connecting in clear");
+                }
                 let tls = TlsOptions { mode: TlsMode::Disabled, ..options.tls.clone() };
                 Self::connect_once(&ConnectOptions { tls, ..options.clone() }).await
             }

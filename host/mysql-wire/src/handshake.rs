@@ -4,7 +4,7 @@ pub(crate) mod auth;
 mod rsa;
 pub(crate) mod tls;
 
-use crate::connection::{ConnectOptions, ServerInfo, TlsState};
+use crate::connection::{ConnectOptions, ServerInfo, TlsState, is_news};
 use crate::error::{ProtocolError, WireError};
 use crate::packet::{PacketStream, Reader, put_string, server_error};
 use auth::Method;
@@ -96,7 +96,7 @@ fn wants_tls(options: &ConnectOptions, greeting: &Greeting) -> Result<bool, Wire
     match options.tls.mode {
         TlsMode::Disabled => Ok(false),
         TlsMode::Preferred => {
-            if !offered {
+            if !offered && is_news(&options.host, options.port) {
                 tracing::info!(host = %options.host, port = options.port, "the server offers no tls: connecting in clear");
             }
             Ok(offered)

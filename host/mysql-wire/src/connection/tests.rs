@@ -56,6 +56,14 @@ const EOF: &[u8] = &[0xFE, 0, 0, 2, 0];
 const DENIED: &[u8] = b"\xFF\x15\x04#28000Access denied";
 
 #[test]
+fn of_each_server_it_is_said_once_that_it_connects_in_clear() {
+    let said: Vec<bool> = [("a.example", 1), ("a.example", 1), ("a.example", 2), ("b.example", 1), ("a.example", 2)]
+        .map(|(host, port)| super::is_news(host, port))
+        .into();
+    assert_eq!(said, [true, false, true, true, false]);
+}
+
+#[test]
 fn options_show_no_password() {
     let shown = format!("{:?}", options());
     assert!(shown.contains("db.example") && !shown.contains("secret"), "{shown}");
