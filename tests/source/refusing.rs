@@ -29,6 +29,8 @@ async fn tables_that_cannot_be_carried_are_named_all_at_once() -> Result<()> {
             "CREATE TABLE hidden (id SET('a', 'really😀') PRIMARY KEY, e ENUM('x?') CHARACTER SET latin1)",
             "CREATE TABLE fine (id INT PRIMARY KEY)",
             "CREATE TABLE uniq (a INT NOT NULL, b INT, UNIQUE (b), UNIQUE k (a))",
+            // No query can be made to use the shorter one.
+            "CREATE TABLE unseen (a INT NOT NULL, b INT NOT NULL, c INT NOT NULL, UNIQUE l (b, c), UNIQUE k (a) INVISIBLE)",
         ],
     )
     .await?;

@@ -153,7 +153,7 @@ fn default_of_mariadb(text: String) -> Option<String> {
 async fn indexes_of(connection: &mut Connection, database: &str) -> Result<Indexes, SessionError> {
     let query = format!(
         "SELECT table_name, index_name, column_name, nullable, sub_part FROM information_schema.statistics \
-         WHERE table_schema = {} AND non_unique = 0 ORDER BY table_name, index_name, seq_in_index",
+         WHERE table_schema = {} AND non_unique = 0 /*!80000 AND is_visible = 'YES' */ /*M!100600 AND ignored = 'NO' */ ORDER BY table_name, index_name, seq_in_index",
         literal(database)
     );
     let result: QueryResult = connection.query(&query).await?;
