@@ -87,6 +87,9 @@ pub fn load(input: Input<'_>) -> Result<Loaded, Refused> {
     let text = text_of(input).map_err(|finding| Refused(vec![finding]))?;
     let lines = Lines::new(input.file, text);
     let (document, errors) = DeTable::parse_recoverable(text);
+    // Each bracket around a value that lies too deep is an echo of it.
+    let deepest = errors.iter().find(|error| error.message().contains(TOO_DEEP)).map(std::slice::from_ref);
+    let errors = deepest.unwrap_or(&errors);
     let mut findings: Vec<Finding> = errors.iter().map(|error| syntax_finding(&lines, error)).collect();
     // After a fault of syntax the rest is a guess; a key given twice leaves the rest readable.
     if errors.iter().any(|error| error.message() != DUPLICATE) {
@@ -105,6 +108,9 @@ pub fn load(input: Input<'_>) -> Result<Loaded, Refused> {
     let shown = show::section(&node, &config);
     Ok(Loaded { config, warnings: findings, places: reader.places, shown })
 }
+
+/// What the TOML reader says of values that lie in one another too deep.
+const TOO_DEEP: &str = "max recursion depth";
 
 /// What the TOML reader says of a key that stands twice.
 const DUPLICATE: &str = "duplicate key";
@@ -131,6 +137,10 @@ fn syntax_finding(lines: &Lines<'_>, error: &toml::de::Error) -> Finding {
     let place = error.span().map(|span| lines.place(&span));
     if error.message() == DUPLICATE {
         return Finding::error("a key or table stands twice", "keep one of the two").at(place);
+    }
+    if error.message().contains(TOO_DEEP) {
+        let message = "not TOML that can be read: values lie in one another too deep";
+        return Finding::error(message, "take the brackets out that are too many").at(place);
     }
     Finding::error(format!("not TOML: {}", error.message()), "mend the line; see https://toml.io for the rules")
         .at(place)

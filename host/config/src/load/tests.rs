@@ -38,6 +38,17 @@ store = "file:///tmp/state"
 "#;
 
 #[test]
+fn values_that_lie_too_deep_are_one_finding() {
+    for (depth, end) in [(100, true), (100, false), (100_000, true), (100_000, false)] {
+        let end = if end { "]".repeat(depth) } else { String::new() };
+        let refused = load_text(&format!("{SMALL}\n[x]\ny = {}{end}\n", "[".repeat(depth))).unwrap_err();
+        let [finding] = refused.0.as_slice() else { panic!("{} findings", refused.0.len()) };
+        assert_eq!(finding.message, "not TOML that can be read: values lie in one another too deep");
+        assert_eq!(finding.place.as_ref().map(|place| place.line), Some(16));
+    }
+}
+
+#[test]
 fn defaults_are_filled_in() {
     let loaded = load_text(SMALL).unwrap();
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
