@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod findings;
+mod process;
 mod progress;
 mod server;
 mod state;
@@ -14,17 +15,19 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::cli::{Cli, Command};
+use crate::process::Process;
 
 /// Batches are megabytes that come and go: the system's allocator gives their pages back and takes them anew.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    let process = Process::start();
     #[cfg(feature = "failpoints")]
     cdchost_pipeline::arm_failpoints();
     match Cli::parse().command {
-        Command::Run(arguments) => commands::run::run(arguments),
-        Command::Check(arguments) => commands::check::run(&arguments),
-        Command::Plugin(command) => commands::plugin::run(&command),
+        Command::Run(arguments) => commands::run::run(arguments, process),
+        Command::Check(arguments) => commands::check::run(&arguments, process),
+        Command::Plugin(command) => commands::plugin::run(&command, process),
     }
 }

@@ -8,16 +8,17 @@ use cdchost_model::{Field, TableSchema};
 use cdchost_pipeline::PlannedTable;
 use serde_json::{Value, json};
 
-use super::{on_threads, print, print_json};
+use super::{print, print_json};
 use crate::cli::{CheckArguments, LogFormat};
+use crate::process::Process;
 use crate::server::hex;
 use crate::telemetry::{Screen, printable};
 use crate::wiring::{Contract, Examined, examine};
 
 /// Runs the command.
-pub(crate) fn run(arguments: &CheckArguments) -> ExitCode {
+pub(crate) fn run(arguments: &CheckArguments, process: Process) -> ExitCode {
     let screen = Screen::start(LogFormat::Text);
-    on_threads(&screen, async {
+    process.run(&screen, async {
         let examined = examine(&arguments.pipeline, &arguments.plugins).await;
         if arguments.json {
             print_json(&as_json(&examined, arguments.show_config));

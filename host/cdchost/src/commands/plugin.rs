@@ -8,16 +8,17 @@ use cdchost_connector::SystemClock;
 use cdchost_plugin::{EngineOptions, Inspection, Manifest, PluginEngine, PluginError};
 use serde_json::{Value, json};
 
-use super::{on_threads, print, print_json};
+use super::{print, print_json};
 use crate::cli::{InspectArguments, LogFormat, PluginCommand};
+use crate::process::Process;
 use crate::server::hex;
 use crate::telemetry::Screen;
 
 /// Runs the command.
-pub(crate) fn run(command: &PluginCommand) -> ExitCode {
+pub(crate) fn run(command: &PluginCommand, process: Process) -> ExitCode {
     let screen = Screen::start(LogFormat::Text);
     match command {
-        PluginCommand::Inspect(arguments) => on_threads(&screen, inspect(arguments)),
+        PluginCommand::Inspect(arguments) => process.run(&screen, inspect(arguments)),
     }
 }
 

@@ -2,39 +2,26 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
-use cdchost_config::Finding;
 use cdchost_connector::StopClass;
 use cdchost_pipeline::{Pipeline, PipelineExit, PipelineHandle, PipelineState, PipelineStatus, Reason};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
-use super::{on_threads, refuse};
+use super::refuse;
 use crate::cli::RunArguments;
-use crate::findings::{Blame, Findings};
+use crate::process::{Process, Signals};
 use crate::progress;
 use crate::server::{Surface, hex, serve};
 use crate::telemetry::{RUN, Screen};
 use crate::wiring::{Contract, Ready, check};
 
-/// Time that blocking work of an ended run may take before the process ends around it.
-pub(super) const LAST_WORK: Duration = Duration::from_secs(2);
-
 /// Runs the command.
-pub(crate) fn run(arguments: RunArguments) -> ExitCode {
+pub(crate) fn run(arguments: RunArguments, process: Process) -> ExitCode {
     let screen = Screen::start(arguments.log_format);
-    on_threads(&screen, drive(arguments, &screen))
+    process.run_to_its_end(&screen, async |signals: Signals| drive(arguments, &screen, signals).await)
 }
 
-async fn drive(arguments: RunArguments, screen: &Screen) -> u8 {
-    let mut signals = match Signals::listen() {
-        Ok(signals) => signals,
-        Err(error) => {
-            let finding = Finding::error(format!("signals cannot be listened to: {error}"), "");
-            return refuse(screen, &Findings::of(Blame::Environment, [finding]));
-        }
-    };
+async fn drive(arguments: RunArguments, screen: &Screen, mut signals: Signals) -> u8 {
     let checked = tokio::select! {
         checked = check(&arguments) => checked,
         _ = signals.next() => return stopped_early(screen),
@@ -173,26 +160,6 @@ fn show_end(screen: &Screen, name: &str, exit: &PipelineExit, status: &PipelineS
             screen.lines(&format!("{committed}; once that is done, a start goes on from the last one there is"));
         }
         _ => screen.lines(&format!("pipeline {name} {state}: {committed}")),
-    }
-}
-
-/// SIGINT and SIGTERM.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
-    }
-
-    /// Waits for one; gives the exit code of a process that it ends.
-    async fn next(&mut self) -> i32 {
-        tokio::select! {
-            _ = self.interrupt.recv() => 130,
-            _ = self.terminate.recv() => 143,
-        }
     }
 }
 
