@@ -131,8 +131,8 @@ impl Checked {
         let url = &self.loaded.config.checkpoint.store;
         let inside = url.strip_prefix("storage:").and_then(|rest| rest.split_once('/'));
         let opened = match inside.and_then(|(name, folder)| Some((stores.get(name)?, folder))) {
-            Some((store, folder)) => store.below(folder),
-            None => Store::open(url, &BTreeMap::new()).await,
+            Some((store, folder)) => store.below(folder).map(Store::private),
+            None => Store::open_private(url, &BTreeMap::new()).await,
         };
         opened.map(CheckpointStore::new).map_err(|error| self.storage(&error, "checkpoint.store"))
     }

@@ -1,7 +1,7 @@
-//! A backend over a folder of this machine: atomic, durable, private, and never through a symbolic link.
+//! A backend over a folder of this machine: atomic, durable, and never through a symbolic link.
 //!
-//! `object_store`'s own file backend is not used: it hands out group- and world-readable files, follows links, and
-//! leaves half-written files of dead processes for ever. Here every write goes to a file of its own under `.staging`,
+//! `object_store`'s own file backend is not used: it follows links, knows no private files, and leaves half-written
+//! files of dead processes for ever. Here every write goes to a file of its own under `.staging`,
 //! is synced, gets its name by one link or rename, and the folder that holds the name is synced before the call
 //! returns. So a name never leads to content that could be lost.
 
@@ -36,6 +36,31 @@ impl Disk for SystemDisk {
     }
 }
 
+/// For whom files and folders are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Whom the process's umask lets in: what is written is for others to read.
+    Umask,
+    /// This user alone.
+    Private,
+}
+
+impl Access {
+    fn file_mode(self) -> u32 {
+        match self {
+            Self::Umask => 0o666,
+            Self::Private => 0o600,
+        }
+    }
+
+    fn folder_mode(self) -> u32 {
+        match self {
+            Self::Umask => 0o777,
+            Self::Private => 0o700,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     shared: Arc<Shared>,
@@ -44,21 +69,29 @@ pub(crate) struct Folder {
 #[derive(Debug)]
 struct Shared {
     root: PathBuf,
-    staging: Staging,
-    disk: Box<dyn Disk>,
+    staging: Arc<Staging>,
+    disk: Arc<dyn Disk>,
+    access: Access,
 }
 
 impl Folder {
     /// Opens a folder, makes it if need be, and removes what dead processes left half-written in it. Blocks.
-    pub(crate) fn open(root: &Path) -> io::Result<Self> {
-        Self::open_on(root, Box::new(SystemDisk))
+    pub(crate) fn open(root: &Path, access: Access) -> io::Result<Self> {
+        Self::open_on(root, access, Arc::new(SystemDisk))
     }
 
-    fn open_on(root: &Path, disk: Box<dyn Disk>) -> io::Result<Self> {
-        make_folders(root, disk.as_ref())?;
+    fn open_on(root: &Path, access: Access, disk: Arc<dyn Disk>) -> io::Result<Self> {
+        make_folders(root, access, disk.as_ref())?;
         let root = root.canonicalize()?;
-        let staging = Staging::open(&root.join(STAGING))?;
-        Ok(Self { shared: Arc::new(Shared { root, staging, disk }) })
+        let staging = Arc::new(Staging::open(&root.join(STAGING))?);
+        Ok(Self { shared: Arc::new(Shared { root, staging, disk, access }) })
+    }
+
+    /// The same folder, whose new files and folders are for this user alone.
+    pub(crate) fn private(&self) -> Self {
+        let Shared { root, staging, disk, .. } = self.shared.as_ref();
+        let (root, staging, disk) = (root.clone(), Arc::clone(staging), Arc::clone(disk));
+        Self { shared: Arc::new(Shared { root, staging, disk, access: Access::Private }) }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -71,7 +104,7 @@ impl Folder {
 
     pub(crate) async fn put(&self, path: ObjectPath, data: Bytes) -> Result<(), StorageError> {
         self.run("put", path, move |shared, path| {
-            let mut staged = shared.staging.create()?;
+            let mut staged = shared.stage()?;
             staged.file.write_all(&data)?;
             shared.publish(staged, path)
         })
@@ -80,7 +113,7 @@ impl Folder {
 
     pub(crate) async fn put_if_absent(&self, path: ObjectPath, data: Bytes) -> Result<PutOutcome, StorageError> {
         self.run("put-if-absent", path, move |shared, path| {
-            let mut staged = shared.staging.create()?;
+            let mut staged = shared.stage()?;
             staged.file.write_all(&data)?;
             shared.publish_new(&staged, path)
         })
@@ -123,7 +156,7 @@ impl Folder {
         let staged = self
             .run("upload", path.clone(), |shared, path| {
                 shared.resolve(path)?;
-                shared.staging.create()
+                shared.stage()
             })
             .await?;
         let inner = FolderUpload { folder: self.clone(), path, staged };
@@ -183,6 +216,10 @@ impl Shared {
         Ok(data.into())
     }
 
+    fn stage(&self) -> io::Result<Staged> {
+        self.staging.create(self.access.file_mode())
+    }
+
     /// Syncs the staged content and moves it to its name.
     fn publish(&self, staged: Staged, path: &ObjectPath) -> io::Result<()> {
         let target = self.prepare(&staged, path)?;
@@ -206,7 +243,7 @@ impl Shared {
         let target = self.resolve(path)?;
         self.disk.sync(&staged.file, &staged.path)?;
         if let Some(parent) = target.parent() {
-            make_folders(parent, self.disk.as_ref())?;
+            make_folders(parent, self.access, self.disk.as_ref())?;
         }
         Ok(target)
     }
@@ -216,14 +253,14 @@ impl Shared {
     }
 }
 
-/// Makes a folder and those above it, each for this user alone, each name durable.
-fn make_folders(folder: &Path, disk: &dyn Disk) -> io::Result<()> {
+/// Makes a folder and those above it, each name durable.
+fn make_folders(folder: &Path, access: Access, disk: &dyn Disk) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
     if let Some(parent) = folder.parent() {
-        make_folders(parent, disk)?;
-        match DirBuilder::new().mode(0o700).create(folder) {
+        make_folders(parent, access, disk)?;
+        match DirBuilder::new().mode(access.folder_mode()).create(folder) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
             _ => sync_folder(parent, disk)?,
         }
@@ -316,8 +353,8 @@ impl FolderUpload {
     }
 }
 
-fn private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
+fn new_file(path: &Path, mode: u32) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::faults::{Call, Fault, Faults, Operation};
-use crate::folder::Folder;
+use crate::folder::{Access, Folder};
 use crate::objects::{Objects, s3};
 use crate::path::ObjectPath;
 use crate::{StorageError, Upload};
@@ -52,8 +52,17 @@ pub(crate) enum Backend {
 
 impl Store {
     /// Opens the store that a URL names: `file:///folder`, which is made if it is absent, or `s3://bucket/prefix`, which
-    /// is asked whether it lets us in and keeps its promises.
+    /// is asked whether it lets us in and keeps its promises. Files in a folder get the rights that the umask leaves.
     pub async fn open(url: &str, options: &BTreeMap<String, String>) -> Result<Self, StorageError> {
+        Self::open_for(url, options, Access::Umask).await
+    }
+
+    /// As [`Store::open`], for what is this user's alone: files in a folder are readable by nobody else.
+    pub async fn open_private(url: &str, options: &BTreeMap<String, String>) -> Result<Self, StorageError> {
+        Self::open_for(url, options, Access::Private).await
+    }
+
+    async fn open_for(url: &str, options: &BTreeMap<String, String>, access: Access) -> Result<Self, StorageError> {
         let refuse = |reason: String| StorageError::Url { url: url.into(), reason };
         if let Some(rest) = url.strip_prefix("s3://") {
             let (objects, prefix) = s3::open(rest, options).map_err(refuse)?;
@@ -65,8 +74,9 @@ impl Store {
         if let Some(key) = options.keys().next() {
             return Err(refuse(format!("a folder has no option `{key}`; remove it")));
         }
-        let folder =
-            tokio::task::spawn_blocking(move || Folder::open(&root)).await.map_err(|e| refuse(e.to_string()))?;
+        let folder = tokio::task::spawn_blocking(move || Folder::open(&root, access))
+            .await
+            .map_err(|e| refuse(e.to_string()))?;
         let folder = folder.map_err(|e| refuse(format!("{e}; make the folder, owned by this user")))?;
         Ok(Self { backend: Backend::Folder(folder), prefix: None, faults: None })
     }
@@ -107,6 +117,14 @@ impl Store {
             store.prefix = Some(folder.below(self.prefix.as_ref()));
         }
         Ok(store)
+    }
+
+    /// The same store, whose new files in a folder are readable by this user alone.
+    pub fn private(mut self) -> Self {
+        if let Backend::Folder(folder) = &self.backend {
+            self.backend = Backend::Folder(folder.private());
+        }
+        self
     }
 
     /// The folder that is the store's root, where it is one: for a lock and a socket beside the objects.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::private_file;
+use super::{Access, new_file};
 
 /// The file in each process's folder that is locked while the process lives.
 const LOCK: &str = "lock";
@@ -36,9 +36,10 @@ impl Staging {
         Ok(Self { folder, next: AtomicU64::new(0), _lock: lock })
     }
 
-    pub(super) fn create(&self) -> io::Result<Staged> {
+    /// A new file; it keeps its mode when it gets its name.
+    pub(super) fn create(&self, mode: u32) -> io::Result<Staged> {
         let path = self.folder.join(self.next.fetch_add(1, Ordering::Relaxed).to_string());
-        Ok(Staged { file: private_file(&path)?, path })
+        Ok(Staged { file: new_file(&path, mode)?, path })
     }
 }
 
@@ -55,7 +56,7 @@ impl Drop for Staged {
 }
 
 fn make_private(folder: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(folder) {
+    match DirBuilder::new().mode(Access::Private.folder_mode()).create(folder) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && fs::symlink_metadata(folder)?.is_dir() => Ok(()),
         other => other,
     }
@@ -67,11 +68,11 @@ fn claim(all: &Path) -> io::Result<(PathBuf, File)> {
     let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     for attempt in 0..100 {
         let folder = all.join(format!("{}-{start:x}-{attempt}", std::process::id()));
-        match DirBuilder::new().mode(0o700).create(&folder) {
+        match DirBuilder::new().mode(Access::Private.folder_mode()).create(&folder) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
             other => other?,
         }
-        let Ok(lock) = private_file(&folder.join(LOCK)) else { continue };
+        let Ok(lock) = new_file(&folder.join(LOCK), Access::Private.file_mode()) else { continue };
         if lock.try_lock().is_ok() && folder.join(LOCK).exists() {
             return Ok((folder, lock));
         }

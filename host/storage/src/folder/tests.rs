@@ -29,7 +29,7 @@ impl Disk for Watch {
 fn watched(root: &Path, fail: Option<usize>) -> (Folder, SyncLog) {
     let log = SyncLog::default();
     let disk = Watch { watched: root.join("slots/1"), log: Arc::clone(&log), fail };
-    (Folder::open_on(root, Box::new(disk)).unwrap(), log)
+    (Folder::open_on(root, Access::Private, Arc::new(disk)).unwrap(), log)
 }
 
 #[tokio::test]
@@ -68,15 +68,26 @@ async fn a_name_that_could_not_be_synced_is_an_error_though_done() {
 }
 
 #[tokio::test]
-async fn files_and_folders_are_for_their_owner_alone() {
+async fn private_files_are_for_their_owner_alone_and_others_for_whom_the_umask_lets_in() {
     let guard = tempfile::tempdir().unwrap();
-    let root = guard.path().join("root");
-    let folder = Folder::open(&root).unwrap();
-    folder.put(path("a/b/c"), "x".into()).await.unwrap();
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(root.join("a/b/c")), 0o600);
-    for made in [root.clone(), root.join("a"), root.join("a/b"), root.join(STAGING)] {
-        assert_eq!(mode(made), 0o700);
+    // A umask is the whole process's: what it is shows at a file of the standard library's.
+    fs::write(guard.path().join("file"), "").unwrap();
+    fs::create_dir(guard.path().join("folder")).unwrap();
+    let usual = (mode(guard.path().join("file")), mode(guard.path().join("folder")));
+    for (access, (file, made)) in [(Access::Private, (0o600, 0o700)), (Access::Umask, usual)] {
+        let root = guard.path().join(format!("{access:?}"));
+        let folder = Folder::open(&root, access).unwrap();
+        folder.put(path("a/b/c"), "x".into()).await.unwrap();
+        folder.put_if_absent(path("a/b/d"), "x".into()).await.unwrap();
+        let mut upload = folder.upload(path("a/b/e")).await.unwrap();
+        upload.write("x".into()).await.unwrap();
+        upload.finish().await.unwrap();
+        assert_eq!(["a/b/c", "a/b/d", "a/b/e"].map(|name| mode(root.join(name))), [file; 3], "{access:?}");
+        assert_eq!([root.clone(), root.join("a"), root.join("a/b")].map(mode), [made; 3], "{access:?}");
+        assert_eq!(mode(root.join(STAGING)), 0o700);
+        folder.private().put(path("own/f"), "x".into()).await.unwrap();
+        assert_eq!((mode(root.join("own")), mode(root.join("own/f"))), (0o700, 0o600));
     }
 }
 
@@ -86,7 +97,7 @@ async fn symbolic_links_are_not_followed() {
     let (root, outside) = (guard.path().join("root"), guard.path().join("outside"));
     fs::create_dir_all(&outside).unwrap();
     fs::write(outside.join("secret"), "s").unwrap();
-    let folder = Folder::open(&root).unwrap();
+    let folder = Folder::open(&root, Access::Private).unwrap();
     std::os::unix::fs::symlink(&outside, root.join("link")).unwrap();
     std::os::unix::fs::symlink(outside.join("secret"), root.join("file")).unwrap();
     for object in ["link/secret", "file", "link/new"] {
@@ -102,14 +113,14 @@ async fn symbolic_links_are_not_followed() {
 #[tokio::test]
 async fn what_dead_processes_left_half_written_is_removed_and_the_living_ones_is_kept() {
     let guard = tempfile::tempdir().unwrap();
-    let living = Folder::open(guard.path()).unwrap();
-    let staged = living.shared.staging.create().unwrap();
+    let living = Folder::open(guard.path(), Access::Private).unwrap();
+    let staged = living.shared.stage().unwrap();
     let dead = guard.path().join(STAGING).join("1-1-0");
     fs::create_dir(&dead).unwrap();
     fs::write(dead.join("lock"), "").unwrap();
     fs::write(dead.join("7"), "half").unwrap();
     fs::create_dir(guard.path().join(STAGING).join("1-2-0")).unwrap();
-    let second = Folder::open(guard.path()).unwrap();
+    let second = Folder::open(guard.path(), Access::Private).unwrap();
     assert!(staged.path.exists() && !dead.exists());
     assert_eq!(fs::read_dir(guard.path().join(STAGING)).unwrap().count(), 2);
     drop((living, staged, second));
