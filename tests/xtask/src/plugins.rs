@@ -1,6 +1,6 @@
 //! Builds the first-party components.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -18,7 +18,9 @@ pub(crate) fn build() -> Result<()> {
     let names = names()?;
     let packages: Vec<String> = names.iter().map(|name| format!("cdchost-plugin-{name}")).collect();
     println!("building the components (the first build of all compiles for ten minutes or more, and takes 3 GB)");
-    let mut args = vec!["build", "--quiet", "--profile", PROFILE, "--target", TARGET, "--lib"];
+    let home = cargo_home()?;
+    let flags = remapped(&home);
+    let mut args = vec!["build", "--quiet", "--profile", PROFILE, "--target", TARGET, "--lib", "--config", &flags];
     for package in &packages {
         args.extend(["--package", package.as_str()]);
     }
@@ -27,6 +29,36 @@ pub(crate) fn build() -> Result<()> {
     let files: Vec<String> = files.map(|file| file.to_string_lossy().into_owned()).collect();
     cargo::build(&["seal"])?;
     ensure!(cargo::start("seal", &files)?, "the components could not be sealed");
+    names.iter().try_for_each(|name| names_no_place(&component(name), &[&home, root()]))
+}
+
+/// Where cargo keeps the sources of dependencies.
+fn cargo_home() -> Result<PathBuf> {
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"));
+    let found = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home);
+    found.filter(|path| path.is_absolute()).context("neither CARGO_HOME nor HOME names a folder")
+}
+
+/// Compiled code names the files that it was made of, wherever they lay: with one name for cargo's folder, the same source
+/// gives the same component on every machine. The workspace's own files are named as they lie in it.
+fn remapped(cargo_home: &Path) -> String {
+    let flag = format!("--remap-path-prefix={}=/cargo", cargo_home.display());
+    format!("target.{TARGET}.rustflags=[{flag:?}]")
+}
+
+/// Fails if a component holds the name of a folder of this machine: it would be another one elsewhere.
+fn names_no_place(component: &Path, places: &[&Path]) -> Result<()> {
+    let bytes = std::fs::read(component).with_context(|| format!("read {}", component.display()))?;
+    for place in places {
+        let name = place.as_os_str().as_encoded_bytes();
+        let found = name.len() > 1 && bytes.windows(name.len()).any(|window| window == name);
+        ensure!(
+            !found,
+            "{} holds the path {}, so that its digest is of this machine",
+            component.display(),
+            place.display()
+        );
+    }
     Ok(())
 }
 
@@ -67,4 +99,27 @@ fn add_target() -> Result<()> {
         "the target {TARGET} is missing and could not be added: run `rustup target add {TARGET}`"
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_component_that_names_a_folder_of_this_machine_is_found() {
+        let file = std::env::temp_dir().join(format!("cdchost-xtask-{}.wasm", std::process::id()));
+        std::fs::write(&file, b"\0asm /home/one/.cargo/registry/x.rs /cargo/registry/y.rs").unwrap();
+        let said = |places: &[&Path]| names_no_place(&file, places).map_err(|error| error.to_string());
+        let found = said(&[Path::new("/elsewhere"), Path::new("/home/one/.cargo")]).unwrap_err();
+        let fine = said(&[Path::new("/elsewhere"), Path::new("/")]);
+        std::fs::remove_file(&file).unwrap();
+        assert!(found.contains("holds the path /home/one/.cargo"), "{found}");
+        fine.unwrap();
+    }
+
+    #[test]
+    fn the_flag_is_one_that_cargo_reads() {
+        let expected = "target.wasm32-wasip2.rustflags=[\"--remap-path-prefix=/h/.cargo=/cargo\"]";
+        assert_eq!(remapped(Path::new("/h/.cargo")), expected);
+    }
 }
