@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{BooleanArray, RecordBatch, UInt32Array};
+use arrow_array::{Array as _, BooleanArray, RecordBatch, UInt32Array};
 use arrow_buffer::{BooleanBuffer, ScalarBuffer};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take_record_batch;
@@ -35,6 +35,41 @@ impl ChangeBatch {
         let columns =
             take_record_batch(self.columns(), &UInt32Array::from(rows.to_vec())).expect("indices are in range");
         self.chosen(columns, rows)
+    }
+
+    /// The batch in pieces whose values take at most `bytes_max` bytes. What cannot be parted may take more: a row, or
+    /// both halves of an update.
+    pub fn pieces(self, bytes_max: usize) -> Vec<Self> {
+        let (mut pieces, mut rest) = (Vec::new(), vec![self]);
+        while let Some(batch) = rest.pop() {
+            match batch.middle().filter(|_| batch.value_bytes() > bytes_max) {
+                Some(middle) => {
+                    let rows: Vec<u32> = (0..).take(batch.rows()).collect();
+                    let (first, second) = rows.split_at(middle);
+                    rest.push(batch.take(second));
+                    rest.push(batch.take(first));
+                }
+                None => pieces.push(batch),
+            }
+        }
+        pieces
+    }
+
+    /// The row at which two halves of the batch meet; none where it cannot be parted.
+    fn middle(&self) -> Option<usize> {
+        let middle = self.rows() / 2;
+        let is_within_update = self.ops().get(middle.checked_sub(1)?) == Some(&(Op::UpdateBefore as u8));
+        // Behind the other half, since every update has both.
+        let middle = if is_within_update { middle + 1 } else { middle };
+        (middle < self.rows()).then_some(middle)
+    }
+
+    /// Bytes of the values alone.
+    fn value_bytes(&self) -> usize {
+        // What the buffers could hold is no less, and known at once.
+        let held = self.bytes();
+        let columns = self.columns().columns().iter();
+        columns.map(|column| column.to_data().get_slice_memory_size().unwrap_or(held)).sum::<usize>().min(held)
     }
 
     /// Without the rows as they were before updates, for those who write by key.

@@ -55,7 +55,8 @@ impl GuestLimiter {
 impl ResourceLimiter for GuestLimiter {
     fn memory_growing(&mut self, _: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
         if desired > self.memory_max {
-            self.refusal = Some(format!("it asked for {desired} bytes of memory, the limit is {}", self.memory_max));
+            self.refusal =
+                Some(format!("it asked for {desired} bytes of memory, limits.memory is {}", self.memory_max));
             return Ok(false);
         }
         Ok(maximum.is_none_or(|maximum| desired <= maximum))
@@ -63,8 +64,10 @@ impl ResourceLimiter for GuestLimiter {
 
     fn table_growing(&mut self, _: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
         if desired > self.table_elements_max {
-            self.refusal =
-                Some(format!("it asked for a table of {desired} elements, the limit is {}", self.table_elements_max));
+            self.refusal = Some(format!(
+                "it asked for a table of {desired} elements, limits.table-elements is {}",
+                self.table_elements_max
+            ));
             return Ok(false);
         }
         Ok(maximum.is_none_or(|maximum| desired <= maximum))

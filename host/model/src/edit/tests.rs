@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::Int64Type;
 use arrow_array::{Int64Array, RecordBatch, StringArray};
 use arrow_buffer::BooleanBuffer;
 
@@ -117,4 +119,28 @@ fn key_bytes_follow_the_frozen_layout() {
     keys.columns(one.columns()).encode(1, &mut key);
     assert_eq!(key, [1, 2, 1, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, b'a', b'b', 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(key_group(&key[..9]), GROUP_OF_258);
+}
+
+#[test]
+fn a_batch_comes_apart_by_its_bytes_and_updates_stay_whole() {
+    use Op::*;
+    let (small, large) = ("x".repeat(10), "x".repeat(1000));
+    let rows = [
+        (Insert, 1, Some(small.as_str())),
+        (UpdateBefore, 2, Some(large.as_str())),
+        (UpdateAfter, 2, Some(large.as_str())),
+        (Insert, 3, Some(large.as_str())),
+        (Insert, 4, Some(small.as_str())),
+        (Insert, 5, Some(small.as_str())),
+    ];
+    let whole = batch(&rows, &[2, 4]).unwrap();
+    let keys = |pieces: &[ChangeBatch]| {
+        let keys = |piece: &ChangeBatch| piece.columns().column(0).as_primitive::<Int64Type>().values().to_vec();
+        pieces.iter().map(keys).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&whole.clone().pieces(1 << 20)), [vec![1, 2, 2, 3, 4, 5]]);
+    let pieces = whole.pieces(500);
+    assert_eq!(keys(&pieces), [vec![1], vec![2, 2], vec![3], vec![4, 5]]);
+    let seqs: Vec<i64> = pieces.iter().flat_map(|piece| piece.meta().change_seq.to_vec()).collect();
+    assert_eq!(seqs, [100, 102, 104, 106, 108, 110]);
 }

@@ -13,6 +13,9 @@ use super::{BarrierReport, CommitterMessage, Report, WriterMessage};
 use crate::channel::{Receiver, Sender};
 use crate::failure::{Failure, bug};
 
+/// Bytes of values that a writer is given at once, so that only what cannot be parted asks for more of its memory.
+const WRITE_BYTES_MAX: usize = 16 << 20;
+
 /// The way to one sink.
 #[derive(Debug)]
 pub(crate) struct SinkLane {
@@ -137,8 +140,11 @@ impl SinkLane {
         let batch =
             if self.wants_update_before || !batch.has_updates() { batch } else { batch.without_update_before() };
         for (writer, part) in self.spread.parts(batch) {
-            let bytes = part.bytes();
-            self.writers[writer].send_rows(WriterMessage::Batch(part), bytes).await?;
+            let pieces = if part.bytes() > WRITE_BYTES_MAX { part.pieces(WRITE_BYTES_MAX) } else { vec![part] };
+            for piece in pieces {
+                let bytes = piece.bytes();
+                self.writers[writer].send_rows(WriterMessage::Batch(piece), bytes).await?;
+            }
         }
         Ok(())
     }

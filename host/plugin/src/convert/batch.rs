@@ -55,6 +55,11 @@ impl HostBatch {
         })
     }
 
+    /// Bytes of all that is handed over.
+    pub(crate) fn bytes(&self) -> usize {
+        self.ops.len() + self.columns.iter().chain(&self.meta).map(HostColumn::bytes).sum::<usize>()
+    }
+
     /// Rows, so that rows named in an error can be checked.
     pub(crate) fn rows(&self) -> u32 {
         self.rows

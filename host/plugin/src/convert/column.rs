@@ -39,6 +39,10 @@ impl HostColumn {
         ColumnParam { null_count: self.null_count, validity: &self.validity, offsets: &self.offsets, data: &self.data }
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        self.validity.len() + self.offsets.len() + self.data.len()
+    }
+
     fn fixed(array: &ArrayRef) -> Option<Self> {
         let width = array.data_type().primitive_width()?;
         let data = array.to_data();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cdchost_connector::{ConnectorError, RowFault, StopClass, Verdict};
-use cdchost_model::TableId;
+use cdchost_model::{ChangeBatch, TableId};
 use tokio::task::JoinError;
 
 use crate::bindings::v0_1::cdchost::plugin::types::{Blame, PluginError, Retry};
@@ -18,6 +18,39 @@ const ROWS_MAX: usize = 65_536;
 
 /// The making of an instance, where a called function's name stands.
 pub(super) const INSTANTIATE: &str = "instantiate";
+
+/// A guest met a bound.
+const LIMIT: &str = "plugin-limit";
+
+/// What a guest was given last, or most of.
+#[derive(Clone, Debug)]
+pub(super) struct Given {
+    table: TableId,
+    rows: usize,
+    pub(super) bytes: usize,
+}
+
+impl Given {
+    pub(super) fn of(batch: &ChangeBatch, bytes: usize) -> Self {
+        Self { table: batch.schema().table.clone(), rows: batch.rows(), bytes }
+    }
+
+    /// An error of the call that it was given to: names the table.
+    pub(super) fn named_in(&self, mut error: ConnectorError) -> ConnectorError {
+        error.table.get_or_insert_with(|| self.table.clone());
+        self.told_in(error, "the batch")
+    }
+
+    /// Where a bound was met, what there was to hold.
+    pub(super) fn told_in(&self, mut error: ConnectorError, what: &str) -> ConnectorError {
+        if error.code == LIMIT {
+            let Self { table, rows, bytes } = self;
+            let noun = if *rows == 1 { "row" } else { "rows" };
+            error.message.push_str(&format!("; {what}: {rows} {noun} of table {table}, {bytes} bytes"));
+        }
+        error
+    }
+}
 
 /// Makes the errors of one instance.
 pub(crate) struct Faults {
@@ -59,14 +92,12 @@ impl Faults {
         let cause = if starting { format!("{error:#}") } else { error.root_cause().to_string() };
         let cause = self.log.clean(&cause);
         let (code, message) = match refusal {
-            Some(bound) => ("plugin-limit", format!("plugin {plugin} ended in {function}: {bound}")),
+            Some(bound) => (LIMIT, format!("plugin {plugin} ended in {function}: {bound}")),
             None if starting => ("plugin-start", format!("plugin {plugin} cannot be started: {cause}")),
             None => ("plugin-trap", format!("plugin {plugin} trapped in {function}: {cause}")),
         };
         let instruction = match refusal {
-            Some(_) => {
-                format!("raise the limit under limits of the {}, or give the plugin less to hold", self.kind)
-            }
+            Some(_) => format!("raise that limit of {} {plugin}, or give it less to hold", self.kind),
             None => "the log has what the plugin printed; report it to the plugin's author".into(),
         };
         self.fault(function, code, message).with_instruction(instruction)

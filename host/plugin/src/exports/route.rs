@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use cdchost_connector::{ConnectorError, RouteConnector, Router, RowTargets, TableRoute};
 use cdchost_model::{ChangeBatch, Generation, SchemaVersion, TableId, TableSchema};
 
+use super::fault::Given;
 use super::{Instance, Site};
 use crate::bindings::v0_1::cdchost::plugin::types::TableIdResult;
 use crate::bindings::v0_1::exports::cdchost::plugin::route::TableRoute as Told;
@@ -80,16 +81,14 @@ impl Router for PluginRouter {
         };
         let handed = HostBatch::new(batch, plan)
             .ok_or_else(|| faults.unhandable(&schema.table, "a column has no type of the contract or is too large"))?;
+        let given = Given::of(batch, handed.bytes());
         let called = self.instance.call_for_rows(FUNCTION, handed.rows(), move |live| {
             Box::pin(async move {
                 let (columns, meta) = handed.columns();
                 live.guest.route().call_route_rows(&mut live.store, handed.wit(&columns, &meta)).await
             })
         });
-        let (tables, of_row) = called.await.map_err(|mut error| {
-            error.table.get_or_insert_with(|| schema.table.clone());
-            error
-        })?;
+        let (tables, of_row) = called.await.map_err(|error| given.named_in(error))?;
         let checked = row_targets(tables, of_row, batch.rows());
         checked.map_err(|how| self.instance.broke(FUNCTION, &how).with_table(schema.table.clone()))
     }

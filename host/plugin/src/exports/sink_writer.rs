@@ -8,6 +8,7 @@ use cdchost_connector::{ConnectorError, SinkWriter};
 use cdchost_model::{ChangeBatch, Committable, Cut, SchemaVersion, StateBlob, TableId, TableSchema};
 
 use super::Instance;
+use super::fault::Given;
 use crate::bindings::v0_1::cdchost::plugin::sink_types::BlobParam;
 use crate::convert::{self, HostBatch, SchemaParts, TablePlan};
 
@@ -17,11 +18,21 @@ pub(super) struct PluginWriter {
     /// What the plugin wants of each table, at the version that it was last told.
     plans: HashMap<TableId, (SchemaVersion, TablePlan)>,
     handles: u32,
+    /// The largest batch since the last prepared epoch: what makes a later call need more memory than it has.
+    largest: Option<Given>,
 }
 
 impl PluginWriter {
     pub(super) fn new(instance: Instance) -> Self {
-        Self { instance, plans: HashMap::new(), handles: 0 }
+        Self { instance, plans: HashMap::new(), handles: 0, largest: None }
+    }
+
+    /// An error of a call that is given no rows itself.
+    fn told(&self, error: ConnectorError) -> ConnectorError {
+        match &self.largest {
+            Some(given) => given.told_in(error, "the largest batch of the epoch"),
+            None => error,
+        }
     }
 }
 
@@ -64,19 +75,21 @@ impl SinkWriter for PluginWriter {
             Some((version, plan)) if *version == schema.version => plan,
             _ => return Err(faults.unhandable(&schema.table, "its schema version was not announced")),
         };
-        let batch = HostBatch::new(batch, plan)
+        let handed = HostBatch::new(batch, plan)
             .ok_or_else(|| faults.unhandable(&schema.table, "a column has no type of the contract or is too large"))?;
-        let called = self.instance.call_for_rows("sink-writer.write", batch.rows(), move |live| {
+        let given = Given::of(batch, handed.bytes());
+        let called = self.instance.call_for_rows("sink-writer.write", handed.rows(), move |live| {
             Box::pin(async move {
-                let (columns, meta) = batch.columns();
+                let (columns, meta) = handed.columns();
                 let guest = live.guest.sink_writer();
-                guest.call_write(&mut live.store, batch.wit(&columns, &meta)).await
+                guest.call_write(&mut live.store, handed.wit(&columns, &meta)).await
             })
         });
-        called.await.map_err(|mut error| {
-            error.table.get_or_insert_with(|| schema.table.clone());
-            error
-        })
+        called.await.map_err(|error| given.named_in(error))?;
+        if self.largest.as_ref().is_none_or(|largest| largest.bytes < given.bytes) {
+            self.largest = Some(given);
+        }
+        Ok(())
     }
 
     async fn flush(&mut self, table: &TableId) -> Result<(), ConnectorError> {
@@ -84,7 +97,7 @@ impl SinkWriter for PluginWriter {
         let called = self.instance.call("sink-writer.flush", move |live| {
             Box::pin(async move { live.guest.sink_writer().call_flush(&mut live.store, convert::table(&owned)).await })
         });
-        called.await
+        called.await.map_err(|error| self.told(error))
     }
 
     async fn prepare_commit(&mut self, at: &Cut) -> Result<Vec<Committable>, ConnectorError> {
@@ -96,7 +109,8 @@ impl SinkWriter for PluginWriter {
                 guest.call_prepare_commit(&mut live.store, convert::cut(&cut)).await
             })
         });
-        let found = called.await?;
+        let found = called.await.map_err(|error| self.told(error))?;
+        self.largest = None;
         convert::committables(at, found).map_err(|how| self.instance.broke(FUNCTION, &how))
     }
 

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use cdchost_connector::{ConnectorError, Transform, TransformConnector};
 use cdchost_model::{BatchError, ChangeBatch, Edit, Generation, SchemaVersion, TableId, TableSchema};
 
+use super::fault::Given;
 use super::{Instance, Site};
 use crate::bindings::v0_1::exports::cdchost::plugin::transform::Outcome;
 use crate::convert::{self, HostBatch, SchemaParts, TransformPlan};
@@ -80,16 +81,14 @@ impl Transform for PluginTransform {
         }
         let handed = HostBatch::new(batch, &plan.table)
             .ok_or_else(|| faults.unhandable(&schema.table, "a column has no type of the contract or is too large"))?;
+        let given = Given::of(batch, handed.bytes());
         let called = self.instance.call_for_rows(PROCESS, handed.rows(), move |live| {
             Box::pin(async move {
                 let (columns, meta) = handed.columns();
                 live.guest.transform().call_process(&mut live.store, handed.wit(&columns, &meta)).await
             })
         });
-        let outcome = called.await.map_err(|mut error| {
-            error.table.get_or_insert_with(|| schema.table.clone());
-            error
-        })?;
+        let outcome = called.await.map_err(|error| given.named_in(error))?;
         let (_, plan) = self.plans.get(&schema.table).expect("it was there before the call");
         let edited = made(plan, batch, outcome);
         edited.map_err(|how| self.instance.broke(PROCESS, &how).with_table(schema.table.clone()))

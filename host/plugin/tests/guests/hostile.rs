@@ -75,7 +75,9 @@ async fn memory_ends_at_its_limit() {
         (error.verdict, error.class, error.code.as_str()),
         (Verdict::Restart, StopClass::Plugin, "plugin-limit")
     );
-    assert!(error.message.contains(&format!("the limit is {}", limits().memory.0)), "{error}");
+    assert!(error.message.contains(&format!("limits.memory is {}", limits().memory.0)), "{error}");
+    let given = "the batch: 1 row of table ";
+    assert!(error.message.contains(given) && error.message.ends_with(" bytes"), "{error}");
     assert!(error.instruction.contains("limit"), "{}", error.instruction);
 }
 
