@@ -56,6 +56,9 @@ impl std::fmt::Display for Reason {
     }
 }
 
+/// What to do about an error that does not say it.
+const UNFORESEEN: &str = "report this with the log of the time before it";
+
 impl From<&ConnectorError> for Reason {
     fn from(error: &ConnectorError) -> Self {
         let mut message = error.message.clone();
@@ -65,7 +68,8 @@ impl From<&ConnectorError> for Reason {
             message.push_str(&inner.to_string());
             cause = inner.source();
         }
-        Self { class: error.class, code: error.code.clone(), message, instruction: error.instruction.clone() }
+        let instruction = if error.instruction.is_empty() { UNFORESEEN } else { error.instruction.as_str() };
+        Self { class: error.class, code: error.code.clone(), message, instruction: instruction.to_owned() }
     }
 }
 

@@ -327,6 +327,30 @@ fn epochs_that_the_target_lost_whole_are_made_again() {
 }
 
 #[test]
+fn a_loss_while_it_runs_is_told_with_what_to_do() {
+    let world = calm(1);
+    world.may_lose.store(true, Ordering::Relaxed);
+    process().block_on(async {
+        let handle = start(&world, true);
+        until(&handle, |status| status.committed.is_some()).await;
+        world.hold("commit");
+        tokio::time::sleep(Duration::from_secs(10)).await; // virtual: to the limit of open epochs
+        world.targets[0].lock().unwrap().prepared.clear();
+        world.release("commit");
+        let mut said = String::new();
+        until(&handle, |status| {
+            let reason = status.reason.iter().find(|reason| reason.code == "sink-lost-prepared");
+            reason.is_some_and(|reason| {
+                said.clone_from(&reason.instruction);
+                true
+            })
+        })
+        .await;
+        assert!(said.starts_with("find out what removes or changes files"), "{said}");
+    });
+}
+
+#[test]
 fn an_epoch_that_the_target_lost_in_part_is_final() {
     let world = calm(1);
     process().block_on(die_with_open_epochs(&world));

@@ -124,14 +124,21 @@ pub(crate) fn check_count(sink: &str, items: usize, outcomes: usize) -> Result<(
         return Ok(());
     }
     let message = format!("sink {sink} answered {outcomes} outcomes for {items} prepared items");
-    Err(ConnectorError::restart(StopClass::Plugin, "sink-outcomes", message).into())
+    let error = ConnectorError::restart(StopClass::Plugin, "sink-outcomes", message);
+    Err(error.with_instruction("report it to the plugin's author").into())
 }
 
 /// The next run settles it: it goes back to the record before, where that one is kept and no other sink is ahead.
 fn lost(permit: &CommitPermit, item: &Committable, reason: &str) -> Failure {
     let (sink, epoch) = (permit.sink(), permit.cut().epoch);
     let message = format!("target of sink {sink} lost {} prepared for epoch {epoch}: {reason}", item.key);
-    ConnectorError::restart(StopClass::Sink, "sink-lost-prepared", message).into()
+    let error = ConnectorError::restart(StopClass::Sink, "sink-lost-prepared", message);
+    error
+        .with_instruction(
+            "find out what removes or changes files of the target, and end it; a start makes the epoch again, as long as the \
+             record before it is kept",
+        )
+        .into()
 }
 
 fn slow(permit: &CommitPermit) -> Failure {

@@ -79,7 +79,8 @@ impl WriterTask {
                 "sink {} prepared for epoch {} of generation {}, asked was epoch {} of generation {}",
                 self.sink_id, odd.epoch, odd.generation, cut.epoch, cut.generation
             );
-            return Err(ConnectorError::stop(StopClass::Plugin, "sink-committable", message).into());
+            let error = ConnectorError::stop(StopClass::Plugin, "sink-committable", message);
+            return Err(error.with_instruction("report it to the plugin's author").into());
         }
         let state = loop {
             match self.writer.save_state().await {
