@@ -2,7 +2,7 @@
 
 use cdchost_sdk::object_store::{Creation, Root};
 use cdchost_sdk::runtime::{self, Context};
-use cdchost_sdk::{Cut, Outcome, PluginError, Progress, Result, TableId};
+use cdchost_sdk::{Cut, Outcome, PluginError, Progress, Result, Retry, TableId};
 use serde::{Deserialize, Serialize};
 
 use crate::Options;
@@ -124,8 +124,8 @@ impl Target {
     pub(crate) fn read(&self, marker: &Marker) -> Result<Progress> {
         let data = self.root.get(&marker.path)?;
         serde_json::from_slice(&data).map_err(|error| {
-            let message = format!("progress marker {} cannot be read: {error}", marker.path);
-            PluginError::config("marker-unreadable", message)
+            let message = format!("{} cannot be read: {error}; put the file back as it was", marker.path);
+            PluginError::remote("marker-unreadable", message).with_retry(Retry::Never)
         })
     }
 

@@ -3,7 +3,7 @@
 mod names;
 
 use cdchost_sdk::object_store::{Creation, Root, StoreError, Upload};
-use cdchost_sdk::{PluginError, Result, TableId};
+use cdchost_sdk::{PluginError, Result, Retry, TableId};
 
 use crate::config::Settings;
 use crate::format::manifest::{ManifestEntry, ManifestFile, read_manifest, read_manifest_list, read_whole_manifest};
@@ -216,8 +216,14 @@ impl TableFolder {
     }
 
     pub(crate) fn broken(&self, path: &str, error: &dyn std::fmt::Display) -> PluginError {
-        let message = format!("{path} of table {} cannot be read: {error}", self.id);
-        PluginError::config("table-broken", message).with_table(&self.id)
+        let message = format!(
+            "{} in store {} cannot be read: {error}; put the file back as it was, or roll table {} back to a snapshot \
+             that does not need it",
+            self.path(path),
+            self.lake.root.name(),
+            self.id
+        );
+        PluginError::remote("table-broken", message).with_retry(Retry::Never).with_table(&self.id)
     }
 
     fn expect(&self, path: &str) -> Result<Vec<u8>> {

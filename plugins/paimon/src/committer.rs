@@ -150,7 +150,7 @@ impl PaimonCommitter {
                      table back",
                     self.lake.name()
                 );
-                return Err(PluginError::config("partly-visible", message).with_table(&id));
+                return Err(rival::final_stop("partly-visible", message).with_table(&id));
             }
             let removed = clean::remove_orphans(
                 &mut table,

@@ -3,6 +3,7 @@
 mod commits;
 mod contract;
 mod crashes;
+mod damage;
 mod kit;
 mod longevity;
 mod neighbours;

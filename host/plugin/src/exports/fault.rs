@@ -123,6 +123,7 @@ impl Faults {
     pub(super) fn gone(&self, function: &'static str) -> ConnectorError {
         let message = format!("plugin {} was ended by an earlier fault, {function} cannot be called", self.plugin);
         ConnectorError::restart(StopClass::Plugin, "plugin-gone", message)
+            .with_instruction("the log has the fault that ended it")
     }
 
     /// The host's own side failed.
@@ -148,12 +149,13 @@ impl Faults {
         if verdict == Verdict::Restart {
             self.metrics.failed(function);
         }
+        let of = format!("{} {}", self.kind, self.plugin);
         let error = ConnectorError {
             verdict,
             class: class(told.blame),
             code: code(&told.code),
             message: format!("plugin {}: {}", self.plugin, self.log.clean(&told.message)),
-            instruction: self.instruction(told.blame),
+            instruction: instruction(&of, told.blame, told.retry, told.table.is_some()),
             table: told.table.map(|table| TableId::new(table.database, table.table)),
             rows: told
                 .rows
@@ -165,23 +167,30 @@ impl Faults {
         (error, verdict != Verdict::Restart)
     }
 
-    fn instruction(&self, blame: Blame) -> String {
-        let (kind, plugin) = (self.kind, &self.plugin);
-        match blame {
-            Blame::Data => format!("mend the rows at the source, or leave their table out of {kind} {plugin}"),
-            Blame::Config => format!("mend the options of {kind} {plugin} in the pipeline file"),
-            Blame::Remote => format!("check that the target of {kind} {plugin} can be reached and is in order"),
-            Blame::Auth => format!(
-                "see that its section grants plugin {plugin} the store that it names (allow.store), and that the credentials \
-                 and rights at its target are right"
-            ),
-            Blame::Bug => "report it to the plugin's author".into(),
-        }
-    }
-
     fn fault(&self, function: &'static str, code: &str, message: String) -> ConnectorError {
         self.metrics.failed(function);
         ConnectorError::restart(StopClass::Plugin, code, message)
+    }
+}
+
+/// What a person can do; `of` is the use of the plugin: `sink lake`.
+fn instruction(of: &str, blame: Blame, retry: Retry, names_table: bool) -> String {
+    match blame {
+        Blame::Data => format!("mend the rows at the source, or leave their table out of {of}"),
+        Blame::Config if names_table => format!(
+            "do as it says, or leave the table out with `!` in `tables` of [source]; the options of {of} may decide about it, \
+             too"
+        ),
+        Blame::Config => format!("mend the options of {of} in the pipeline file"),
+        Blame::Remote if retry == Retry::Never => {
+            format!("put the target of {of} right as it says, then start again")
+        }
+        Blame::Remote => format!("check that the target of {of} can be reached and is in order"),
+        Blame::Auth => format!(
+            "see that the section of {of} grants the store that it names (allow.store), and that the credentials and rights at \
+             its target are right"
+        ),
+        Blame::Bug => "report it to the plugin's author".into(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use cdchost_sdk::object_store::Creation;
 use cdchost_sdk::runtime::{Context, Level, log};
-use cdchost_sdk::{Cut, PluginError, Progress, Result, TableId};
+use cdchost_sdk::{Cut, PluginError, Progress, Result, Retry, TableId};
 use serde::{Deserialize, Serialize};
 
 use super::rival::other_marker;
@@ -168,8 +168,11 @@ impl Ledger {
     }
 
     fn broken(&self, path: &str, error: &dyn std::fmt::Display) -> PluginError {
-        let message = format!("{path} in the warehouse {} cannot be read: {error}", self.lake.name());
-        PluginError::config("ledger-broken", message)
+        let message = format!(
+            "{path} in the warehouse {} cannot be read: {error}; put the file back as it was",
+            self.lake.name()
+        );
+        PluginError::remote("ledger-broken", message).with_retry(Retry::Never)
     }
 }
 

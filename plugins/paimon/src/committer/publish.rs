@@ -9,7 +9,7 @@ use cdchost_sdk::{PluginError, Result};
 use super::expire;
 use super::manifests::ManifestWriter;
 use super::progress::Ledger;
-use super::rival::{Standing, mark_of};
+use super::rival::{Standing, final_stop, mark_of};
 use crate::client::{Names, TableFolder};
 use crate::config::{Buckets, Settings};
 use crate::format::manifest::{ManifestEntry, ManifestFile};
@@ -314,7 +314,7 @@ impl TableCommitter {
             return Ok(None);
         }
         let (count, shown) = (missing.len(), missing[..missing.len().min(NAMES_SHOWN_MAX)].join(", "));
-        Ok(Some(format!("{count} prepared files of table {} are gone: {shown}", self.folder.id)))
+        Ok(Some(format!("{count} prepared files of table {} are gone or cut: {shown}", self.folder.id)))
     }
 
     /// Whoever changes the number of buckets writes the table anew; files made for the old number do not fit then.
@@ -331,7 +331,7 @@ impl TableCommitter {
                 let message = format!(
                     "table {table} has {now} buckets now, the prepared files are for {then}: restart from an older savepoint, or set the buckets back"
                 );
-                return Err(PluginError::config("buckets-changed", message).with_table(table));
+                return Err(final_stop("buckets-changed", message).with_table(table));
             }
         }
         Ok(())

@@ -109,6 +109,7 @@ fn fenced(what: &str) -> PluginError {
     final_stop("fenced", format!("{what}: {advice}"))
 }
 
-fn final_stop(code: &str, message: String) -> PluginError {
+/// What only a person can put right, at the target.
+pub(super) fn final_stop(code: &str, message: String) -> PluginError {
     PluginError::remote(code, message).with_retry(Retry::Never)
 }

@@ -31,6 +31,20 @@ fn retry_and_blame_decide_what_now() {
     }
 }
 
+/// What the host advises must not send the reader to the options where these are not the cause.
+#[test]
+fn the_instruction_is_about_who_can_mend_it() {
+    for (retry, blame, names_table, expected) in [
+        (Retry::Never, Blame::Config, false, "mend the options of sink lake in the pipeline file"),
+        (Retry::Never, Blame::Config, true, "do as it says, or leave the table out with `!` in `tables` of [source]"),
+        (Retry::Never, Blame::Remote, true, "put the target of sink lake right as it says, then start again"),
+        (Retry::Backoff, Blame::Remote, false, "check that the target of sink lake can be reached"),
+    ] {
+        let said = instruction("sink lake", blame, retry, names_table);
+        assert!(said.starts_with(expected), "{said}");
+    }
+}
+
 #[test]
 fn codes_that_are_none_are_replaced() {
     assert_eq!(code("target-gone-2"), "target-gone-2");
