@@ -83,6 +83,7 @@ fn plugins() -> Vec<Case> {
             .edit("plugin =", &format!("sha256 = \"{}\"\nplugin =", "0".repeat(64))),
         Case::new("option-unknown", RUN).edit("plugin =", "colour = \"red\"\nplugin ="),
         Case::new("stdout-not-granted", RUN).edit("\"blackhole\"", "\"print\""),
+        Case::new("store-not-granted", RUN).edit("\"blackhole\"", "\"paimon\"\nwarehouse = \"lake/wh\""),
         Case::new("guarantee-not-held", RUN).edit("\"blackhole\"", "\"print\"\nallow.stdout = true"),
         Case::new("sink-key-misspelt", RUN).edit("plugin =", "paralelism = 2\nplugin ="),
         Case::new("everything-at-once", RUN)

@@ -30,6 +30,9 @@ pub struct Manifest {
     pub reads_state_from: u32,
 }
 
+/// The format of an option, in its schema, that begins with the name of a store: `lake/warehouse`.
+const STORE_PATH: &str = "store-path";
+
 /// One thing that is wrong with a sink's keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionFinding {
@@ -80,6 +83,13 @@ impl Manifest {
         };
         let options = Value::Object(options.clone());
         validator.iter_errors(&options).flat_map(|error| self.explain(&error)).collect()
+    }
+
+    /// Options that begin with the name of a store.
+    pub(crate) fn store_options(&self) -> impl Iterator<Item = &str> {
+        let properties = self.properties("").into_iter().flatten();
+        let named = properties.filter(|(_, schema)| schema.get("format").is_some_and(|format| format == STORE_PATH));
+        named.map(|(name, _)| name.as_str())
     }
 
     fn explain(&self, error: &jsonschema::ValidationError<'_>) -> Vec<OptionFinding> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cdchost_config::{ByteSize, Grants, Limits, Secret};
 use cdchost_connector::{ConnectorError, RouteConnector, Sink, TransformConnector};
@@ -181,6 +182,7 @@ fn check_grants(spec: &PluginSpec, manifest: &Manifest) -> Vec<OptionFinding> {
     for name in spec.allow.store.iter().filter(|name| !spec.stores.contains_key(*name)) {
         findings.push(OptionFinding::new("allow.store", format!("allow.store: there is no [storage.{name}]")));
     }
+    findings.extend(manifest.store_options().filter_map(|option| ungranted(option, spec)));
     // Rows printed without the grant would go to the log, where no row may be.
     if manifest.wants.iter().any(|want| want == "stdout") && !spec.allow.stdout {
         let message = "allow.stdout: the plugin prints rows on standard output; grant it with allow.stdout = true";
@@ -189,16 +191,27 @@ fn check_grants(spec: &PluginSpec, manifest: &Manifest) -> Vec<OptionFinding> {
     findings
 }
 
+/// A store that an option names and that is not granted, with the line that grants it.
+fn ungranted(option: &str, spec: &PluginSpec) -> Option<OptionFinding> {
+    let store_of = |text: &str| text.split('/').next().unwrap_or_default().to_owned();
+    let granted = |store: &String| spec.allow.store.contains(store);
+    if let Some(secret) = spec.secrets.get(option) {
+        let is_granted = granted(&store_of(secret.reveal()));
+        let message = format!("option {option} names a store that is not granted: name it in allow.store");
+        return (!is_granted).then(|| OptionFinding::new("allow.store", message));
+    }
+    let store =
+        Some(store_of(spec.options.get(option)?.as_str()?)).filter(|store| !store.is_empty() && !granted(store))?;
+    let all: Vec<_> = spec.allow.store.iter().chain([&store]).map(|name| format!("{name:?}")).collect();
+    let message = format!(
+        "option {option} names the store {store:?}, which is not granted: write `allow.store = [{}]`",
+        all.join(", ")
+    );
+    Some(OptionFinding::new("allow.store", message))
+}
+
 /// An instance without name, options and grants, with little of everything.
 async fn probe(shared: &Arc<Shared>, kind: PluginKind, template: &Template) -> Result<Instance, ConnectorError> {
-    let limits = Limits {
-        memory: ByteSize(256 << 20),
-        table_elements: 100_000,
-        call_timeout: shared.probe_timeout,
-        output: ByteSize(4 << 20),
-        handles: 100,
-        log_lines_per_second: 10,
-    };
     let grant = Grant {
         kind,
         pipeline: String::new(),
@@ -207,10 +220,21 @@ async fn probe(shared: &Arc<Shared>, kind: PluginKind, template: &Template) -> R
         secrets: BTreeMap::new(),
         stores: BTreeMap::new(),
         stdout: false,
-        limits,
+        limits: probe_limits(shared.probe_timeout),
     };
     let site = Site::nameless(Arc::clone(shared), template.clone(), grant);
     Instance::start(Arc::new(site), Place { subtask: 0, parallelism: 1, generation: 0 }).await
+}
+
+fn probe_limits(call_timeout: Duration) -> Limits {
+    Limits {
+        memory: ByteSize(256 << 20),
+        table_elements: 100_000,
+        call_timeout,
+        output: ByteSize(4 << 20),
+        handles: 100,
+        log_lines_per_second: 10,
+    }
 }
 
 /// Asks a component that has no manifest section.
@@ -234,6 +258,33 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_store_that_an_option_names_must_be_granted() {
+        let spec = |options: Value, secrets: &[(&str, &str)], granted: &[&str]| PluginSpec {
+            pipeline: String::new(),
+            id: String::new(),
+            options: options.as_object().unwrap().clone(),
+            secrets: secrets.iter().map(|(key, text)| ((*key).to_owned(), Secret::new(*text))).collect(),
+            allow: Grants { store: granted.iter().map(|&name| name.to_owned()).collect(), ..Grants::default() },
+            limits: probe_limits(Duration::ZERO),
+            stores: BTreeMap::new(),
+        };
+        let said = |spec: &PluginSpec| ungranted("path", spec).map(|finding| finding.message);
+        for (options, granted) in
+            [(json!({"path": "lake/x"}), "lake"), (json!({"path": "lake"}), "lake"), (json!({}), "")]
+        {
+            assert_eq!(said(&spec(options, &[], &[granted])), None);
+        }
+        assert_eq!(
+            said(&spec(json!({"path": "lake/x"}), &[], &["attic"])).unwrap(),
+            "option path names the store \"lake\", which is not granted: write `allow.store = [\"attic\", \"lake\"]`"
+        );
+        // What came from a reference is not shown.
+        assert_eq!(said(&spec(json!({}), &[("path", "lake/x")], &["lake"])), None);
+        let message = said(&spec(json!({}), &[("path", "canary/x")], &["lake"])).unwrap();
+        assert!(message.contains("names a store that is not granted") && !message.contains("canary"), "{message}");
+    }
 
     #[test]
     fn a_secret_goes_back_to_its_place() {

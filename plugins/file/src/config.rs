@@ -10,6 +10,7 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
     /// Where to write: the name of a granted store, and a folder in it (`STORE` or `STORE/FOLDER`).
+    #[schemars(extend("format" = "store-path"))]
     pub path: String,
     /// Metadata that each line carries beside op, table and row.
     #[serde(default)]

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 pub struct Options {
     /// Where the warehouse lies: the name of a store that `allow.store` grants, then the folder in it, e.g.
     /// `lake/warehouse`. A table is written to `<database>.db/<table>` below it.
+    #[schemars(extend("format" = "store-path"))]
     pub warehouse: String,
     /// Options of the tables that are made, named as Paimon names them, e.g. `table.bucket = 4`. Tables that are there
     /// already keep theirs.
