@@ -205,6 +205,32 @@ async fn a_check_says_where_rows_go_and_how_a_server_is_healed() -> Result<()> {
     let said = String::from_utf8(differing.stdout)?;
     assert_eq!(differing.status.code(), Some(2), "{said}");
     assert!(said.contains("are both routed to ods.customers, and differ: they have 3 and 4 columns"), "{said}");
+    names_are_refused_together(&server).await
+}
+
+/// All tables whose names the lake cannot have are said at once, by a check and by a first start.
+async fn names_are_refused_together(server: &Server) -> Result<()> {
+    server
+        .run(&[
+            "CREATE DATABASE names",
+            "USE names",
+            "CREATE TABLE `a$b` (id INT PRIMARY KEY)",
+            "CREATE TABLE `c.d` (id INT PRIMARY KEY)",
+            "CREATE TABLE e (id INT PRIMARY KEY, _LEVEL INT, _KEY_id INT)",
+            "CREATE TABLE f (id INT PRIMARY KEY)",
+        ])
+        .await?;
+    let folder = Folder::new("passage-names")?;
+    Pipeline::new(folder.path(), &PipelineSpec::into_lake(&server.address(), "names"))?;
+    for arguments in [["check"].as_slice(), &["run", "--until", "snapshot"]] {
+        let output = cdchost(&folder, arguments)?;
+        let said = String::from_utf8([output.stdout, output.stderr].concat())?;
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        for name in ["names.a$b", "names.c.d", "names.e", "\"_LEVEL\", \"_KEY_id\"", "leave the table out with `!`"] {
+            assert!(said.contains(name), "{name}: {said}");
+        }
+        assert!(said.contains("3 errors") && !said.contains("names.f cannot"), "{said}");
+    }
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use crate::format::manifest::{ManifestEntry, ManifestFile, read_manifest, read_m
 use crate::format::partition::Partitioning;
 use crate::format::schema::LakeSchema;
 use crate::format::snapshot::Snapshot;
-pub(crate) use names::{Names, Origin, random};
+pub(crate) use names::{Names, Origin, check_names, random};
 
 /// The folder of a warehouse.
 #[derive(Clone, Debug)]
@@ -34,13 +34,7 @@ impl Lake {
 
     /// The table's folder. Refuses names that Paimon cannot have.
     pub(crate) fn table(&self, id: &TableId) -> Result<TableFolder> {
-        for name in [&id.database, &id.table] {
-            let refused = name.contains(['/', '\\', '$', '.']) || name.chars().any(char::is_control) || name.is_empty();
-            if refused {
-                let message = format!("the lake has no tables named {name:?}: route table {id} to another name");
-                return Err(PluginError::config("table-name", message).with_table(id));
-            }
-        }
+        check_names(id, &[])?;
         let path = self.path(&format!("{}.db/{}", id.database, id.table));
         Ok(TableFolder { id: id.clone(), lake: self.clone(), path })
     }

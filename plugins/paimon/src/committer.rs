@@ -18,6 +18,7 @@ use cdchost_sdk::{
 
 use crate::client::{Lake, Names, TableFolder};
 use crate::config::{Options, Settings};
+use crate::encode::lake_columns;
 use crate::handover::Handover;
 #[cfg(test)]
 pub(crate) use manifests::merge as merge_entries;
@@ -226,6 +227,7 @@ impl Committer for PaimonCommitter {
             let message = format!("the change {change} of table {table} is not offered by this sink yet");
             return Err(PluginError::config("schema-change", message));
         };
+        lake_columns(schema, self.settings.time)?;
         let folder = self.lake.table(&schema.table)?;
         self.meet(&folder)?;
         tables::create(&folder, schema, &self.settings, &self.context)?;

@@ -10,6 +10,7 @@ use arrow_buffer::ScalarBuffer;
 use cdchost_sdk::data::text::push_time;
 use cdchost_sdk::{Batch, Column, LogicalType, Op, PluginError, Result, Schema, TableId};
 
+use crate::client::check_names;
 use crate::config::{Buckets, Settings, TimeForm};
 use crate::fold::Chunk;
 use crate::format::data_file::{KIND_DELETE, KIND_INSERT, KIND_UPDATE};
@@ -49,17 +50,9 @@ pub(crate) fn lake_type(ty: &LogicalType, time: TimeForm) -> LakeType {
 /// The columns that the lake's table has for a source's table. Refuses what the lake cannot hold.
 pub(crate) fn lake_columns(schema: &Schema, time: TimeForm) -> Result<Vec<LakeColumn>> {
     let refuse = |code: &str, message: String| Err(PluginError::config(code, message).with_table(&schema.table));
-    let reserved = |name: &str| {
-        name.starts_with("_KEY_") || ["_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind"].contains(&name)
-    };
+    check_names(&schema.table, &schema.fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>())?;
     let mut columns = Vec::with_capacity(schema.fields.len());
     for (place, field) in (0u32..).zip(&schema.fields) {
-        if reserved(&field.name) {
-            return refuse(
-                "column-name",
-                format!("column {} of table {} has a name that Paimon keeps for itself", field.name, schema.table),
-            );
-        }
         let ty = lake_type(&field.ty, time);
         if let LakeType::Decimal(precision, scale) = ty
             && (precision == 0 || scale < 0 || scale.unsigned_abs() > precision)

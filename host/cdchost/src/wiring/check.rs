@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use cdchost_config::{Finding, Input, Loaded, Lookup, StartupMode};
 use cdchost_connector::{Clock, OpenedSource, SourceConnector, SourceEnd, SystemClock};
+use cdchost_model::TableSchema;
 use cdchost_mysql::MysqlSource;
 
-use super::plugins::Plugins;
+use super::Checked;
+use super::examine::{plan, plugins_of, targets};
 use super::source::KeptSource;
-use super::{Checked, CheckedPath, CheckedSink};
 use crate::cli::{RunArguments, Until};
 use crate::findings::{Blame, Findings, of_port};
 use crate::state;
@@ -31,14 +32,19 @@ pub(crate) async fn check(arguments: &RunArguments) -> Result<Checked, Findings>
     let fresh = loaded.local_store().is_some_and(|store| state::is_fresh(&store));
     findings.extend(Blame::Environment, state::inspect(&folder));
     let (source, plugins) =
-        tokio::join!(check_source(&loaded, end, fresh), check_plugins(&arguments.plugins, &loaded, Arc::clone(&clock)));
+        tokio::join!(check_source(&loaded, end, fresh), plugins_of(&loaded, &arguments.plugins, Arc::clone(&clock)));
     let source = source.map_err(|wrong| findings.append(wrong));
     let plugins = plugins.map_err(|wrong| findings.append(wrong));
-    match (source, plugins, findings.exit_code()) {
-        (Ok(source), Ok((path, sinks)), None) => {
-            Ok(Checked { loaded, state: folder, source, clock, path, sinks, warnings: findings })
-        }
-        _ => Err(findings),
+    let (Ok((source, tables)), Ok((plugins, path, sinks))) = (source, plugins) else { return Err(findings) };
+    // Before anything is read, so that all tables that cannot be written are said at once.
+    if !tables.is_empty() {
+        let planned = plan(&loaded, &path, &tables, &mut findings).await;
+        findings.append(plugins.show_tables(&sinks, &targets(&planned)).await);
+    }
+    drop(plugins);
+    match findings.exit_code() {
+        None => Ok(Checked { loaded, state: folder, source, clock, path, sinks, warnings: findings }),
+        Some(_) => Err(findings),
     }
 }
 
@@ -126,15 +132,20 @@ fn end_of(until: Option<Until>, loaded: &Loaded, findings: &mut Findings) -> Sou
     }
 }
 
-/// A source that never ran is opened now, so that what it lacks is said at once. One that did finds out at its restore,
-/// which knows more: what it needs depends on where it was.
-async fn check_source(loaded: &Loaded, end: SourceEnd, fresh: bool) -> Result<Arc<dyn SourceConnector>, Findings> {
+/// A source that never ran is opened now, so that what it lacks is said at once, and what its tables are. One that did
+/// finds out at its restore, which knows more: what it needs depends on where it was.
+async fn check_source(
+    loaded: &Loaded,
+    end: SourceEnd,
+    fresh: bool,
+) -> Result<(Arc<dyn SourceConnector>, Vec<Arc<TableSchema>>), Findings> {
     let source: Arc<dyn SourceConnector> = Arc::new(MysqlSource::new(loaded.config.source.clone(), end));
     if !fresh {
-        return Ok(source);
+        return Ok((source, Vec::new()));
     }
     let opened = open_afresh(source.as_ref(), loaded).await?;
-    Ok(Arc::new(KeptSource::new(source, opened)))
+    let tables = opened.tables.clone();
+    Ok((Arc::new(KeptSource::new(source, opened)), tables))
 }
 
 /// Opens a source without any record.
@@ -143,13 +154,4 @@ pub(super) async fn open_afresh(source: &dyn SourceConnector, loaded: &Loaded) -
         let (blame, found) = of_port(&error, "source", loaded.places.find("source").as_ref());
         Findings::of(blame, found)
     })
-}
-
-async fn check_plugins(
-    folder: &Path,
-    loaded: &Loaded,
-    clock: Arc<dyn Clock>,
-) -> Result<(CheckedPath, Vec<CheckedSink>), Findings> {
-    let plugins = Plugins::start(folder, loaded, clock)?;
-    plugins.all().await
 }

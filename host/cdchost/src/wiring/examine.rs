@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cdchost_config::Loaded;
-use cdchost_connector::{ConnectorError, SourceEnd, SystemClock};
+use cdchost_connector::{Clock, ConnectorError, SourceEnd, SystemClock};
 use cdchost_model::TableSchema;
 use cdchost_mysql::MysqlSource;
 use cdchost_pipeline::{PlannedTable, plan_tables};
@@ -41,7 +41,8 @@ pub(crate) async fn examine(pipeline: &Path, plugins: &Path) -> Examined {
         Ok(folder) => findings.extend(Blame::Environment, state::inspect(&folder)),
         Err(wrong) => findings.append(wrong),
     }
-    let (tables, plugins) = tokio::join!(tables(&loaded), plugins_of(&loaded, plugins));
+    let (tables, plugins) =
+        tokio::join!(tables(&loaded), plugins_of(&loaded, plugins, Arc::new(SystemClock::default())));
     let tables = tables.map_err(|wrong| findings.append(wrong)).ok();
     let (mut planned, mut steps, mut promised) = (None, Vec::new(), None);
     match plugins {
@@ -60,7 +61,7 @@ pub(crate) async fn examine(pipeline: &Path, plugins: &Path) -> Examined {
 }
 
 /// Where rows go, table by table; what is refused is a finding.
-async fn plan(
+pub(super) async fn plan(
     loaded: &Loaded,
     path: &CheckedPath,
     tables: &[Arc<TableSchema>],
@@ -80,7 +81,7 @@ async fn plan(
 }
 
 /// All target tables, each once.
-fn targets(planned: &[PlannedTable]) -> Vec<Arc<TableSchema>> {
+pub(super) fn targets(planned: &[PlannedTable]) -> Vec<Arc<TableSchema>> {
     let mut seen = BTreeSet::new();
     let all = planned.iter().flat_map(|table| &table.targets);
     all.filter(|target| seen.insert(target.table.clone())).cloned().collect()
@@ -91,11 +92,13 @@ async fn tables(loaded: &Loaded) -> Result<Vec<Arc<TableSchema>>, Findings> {
     open_afresh(&source, loaded).await.map(|opened| opened.tables)
 }
 
-async fn plugins_of<'a>(
+/// The plugins, and what was made of them; none is granted anything yet.
+pub(super) async fn plugins_of<'a>(
     loaded: &'a Loaded,
     folder: &'a Path,
+    clock: Arc<dyn Clock>,
 ) -> Result<(Plugins<'a>, CheckedPath, Vec<CheckedSink>), Findings> {
-    let plugins = Plugins::start(folder, loaded, Arc::new(SystemClock::default()))?;
+    let plugins = Plugins::start(folder, loaded, clock)?;
     let (path, sinks) = plugins.all().await?;
     Ok((plugins, path, sinks))
 }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cdchost_config::{Finding, Grants, Guarantee, Loaded, SinkConfig, StepConfig, TablePatterns};
-use cdchost_connector::{Capabilities, Clock, ConnectorError, Delivery, SchemaChangeRequest, Sink};
+use cdchost_connector::{
+    Capabilities, Clock, Committer, ConnectorError, Delivery, SchemaChangeRequest, Sink, SinkWriter, StopClass,
+};
 use cdchost_model::{Cut, Epoch, Generation, Lineage, SchemaChange, SourceOffset, TableSchema};
 use cdchost_pipeline::{PathSetup, RouteSetup, TransformSetup};
 use cdchost_plugin::{EngineOptions, Plugin, PluginEngine, PluginError, PluginSpec};
@@ -168,7 +170,7 @@ impl<'a> Plugins<'a> {
     pub(super) async fn show_tables(&self, sinks: &[CheckedSink], tables: &[Arc<TableSchema>]) -> Findings {
         let mut findings = Findings::default();
         for (index, sink) in sinks.iter().enumerate() {
-            if let Err(error) = take_tables(sink.stand_in.as_ref(), tables).await {
+            for error in take_tables(sink.stand_in.as_ref(), tables).await {
                 findings.append(self.refused(index, &error));
             }
         }
@@ -190,27 +192,50 @@ async fn capabilities(sink: &dyn Sink) -> Result<Capabilities, ConnectorError> {
     capabilities
 }
 
-/// Makes the tables in the sink's stand-in, and shows them to a writer.
-async fn take_tables(sink: &dyn Sink, tables: &[Arc<TableSchema>]) -> Result<(), ConnectorError> {
+/// Makes the tables in the sink's stand-in, and shows them to a writer; all that is refused.
+async fn take_tables(sink: &dyn Sink, tables: &[Arc<TableSchema>]) -> Vec<ConnectorError> {
+    let (mut committer, mut writer) = match open_stand_in(sink).await {
+        Ok(opened) => opened,
+        Err(error) => return vec![error],
+    };
+    let mut refused = Vec::new();
+    for table in tables {
+        let Err(error) = take_table(committer.as_mut(), writer.as_mut(), table).await else { continue };
+        // After a fault of the plugin itself it cannot be asked again.
+        let can_go_on = error.class != StopClass::Plugin;
+        refused.push(error);
+        if !can_go_on {
+            break;
+        }
+    }
+    writer.close(true).await;
+    committer.close().await;
+    refused
+}
+
+async fn open_stand_in(sink: &dyn Sink) -> Result<(Box<dyn Committer>, Box<dyn SinkWriter>), ConnectorError> {
     let mut committer = sink.committer(NO_RUN).await?;
     committer.open().await?;
     committer.recover(None, &[]).await?;
     let mut writer = sink.writer(NO_RUN, 0, 1).await?;
     writer.open(Vec::new()).await?;
-    for table in tables {
-        let request = SchemaChangeRequest {
-            id: format!("{}@{}", table.table, table.version.0),
-            at: before_all(),
-            before: None,
-            change: SchemaChange::CreateTable,
-            after: Some(Arc::clone(table)),
-        };
-        committer.apply_schema_change(&request).await?;
-        writer.on_schema(table).await?;
-    }
-    writer.close(true).await;
-    committer.close().await;
-    Ok(())
+    Ok((committer, writer))
+}
+
+async fn take_table(
+    committer: &mut dyn Committer,
+    writer: &mut dyn SinkWriter,
+    table: &Arc<TableSchema>,
+) -> Result<(), ConnectorError> {
+    let request = SchemaChangeRequest {
+        id: format!("{}@{}", table.table, table.version.0),
+        at: before_all(),
+        before: None,
+        change: SchemaChange::CreateTable,
+        after: Some(Arc::clone(table)),
+    };
+    committer.apply_schema_change(&request).await?;
+    writer.on_schema(table).await
 }
 
 /// The cut of a pipeline that never ran.

@@ -1,7 +1,7 @@
 //! Names of files that no other run, writer or pipeline makes, and that this pipeline knows again after a crash.
 
 use cdchost_sdk::runtime::Context;
-use cdchost_sdk::{PluginError, Result};
+use cdchost_sdk::{PluginError, Result, TableId};
 
 /// Makes file names for one instance of the sink.
 #[derive(Debug)]
@@ -55,6 +55,37 @@ impl Names {
     }
 }
 
+/// Refuses names that Paimon cannot have, all of a table at once.
+pub(crate) fn check_names(table: &TableId, columns: &[&str]) -> Result<()> {
+    let is_wrong =
+        |name: &str| name.contains(['/', '\\', '$', '.']) || name.chars().any(char::is_control) || name.is_empty();
+    let is_reserved = |name: &str| {
+        name.starts_with("_KEY_") || ["_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind"].contains(&name)
+    };
+    let places: Vec<_> = [("database", &table.database), ("table", &table.table)]
+        .into_iter()
+        .filter(|(_, name)| is_wrong(name))
+        .map(|(kind, name)| format!("no {kind} named {name:?}"))
+        .collect();
+    let reserved: Vec<_> = columns.iter().filter(|name| is_reserved(name)).map(|name| format!("{name:?}")).collect();
+    let mut advice = Vec::new();
+    let mut wrong = Vec::new();
+    if !places.is_empty() {
+        wrong.push(format!("has {} (/ \\ $ . and control characters cannot be in one)", places.join(" and ")));
+        advice.push("route it to another name");
+    }
+    if !reserved.is_empty() {
+        wrong.push(format!("keeps the names of its columns {} for itself", reserved.join(", ")));
+        advice.push("rename these columns at the source");
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let (wrong, advice) = (wrong.join(", and "), advice.join(" and "));
+    let message = format!("table {table} cannot be in the lake, which {wrong}: {advice}, or leave the table out");
+    Err(PluginError::config("table-name", message).with_table(table))
+}
+
 /// Which run of this pipeline and sink made a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
@@ -96,6 +127,19 @@ mod tests {
         for name in [other.data_file(8), "data-8233c004-0.parquet".into(), "snapshot-1".into()] {
             assert_eq!(now.origin_of(&name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn all_names_of_a_table_that_cannot_be_are_said_at_once() {
+        let table = TableId::new("a.b", "c/d");
+        let error = check_names(&table, &["id", "_KEY_id", "_LEVEL"]).unwrap_err();
+        assert_eq!(
+            error.message,
+            "table a.b.c/d cannot be in the lake, which has no database named \"a.b\" and no table named \"c/d\" \
+             (/ \\ $ . and control characters cannot be in one), and keeps the names of its columns \"_KEY_id\", \
+             \"_LEVEL\" for itself: route it to another name and rename these columns at the source, or leave the table out"
+        );
+        check_names(&TableId::new("größe", "order_items-2"), &["_KEY", "rowkinds"]).unwrap();
     }
 
     #[test]

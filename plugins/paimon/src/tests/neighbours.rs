@@ -109,8 +109,8 @@ fn what_cannot_be_a_table_is_refused_in_words() {
     for (schema, expect) in [
         (spread.into(), "nothing to be spread by"),
         (partitioned.into(), "no part of its key"),
-        (reserved, "keeps for itself"),
-        (odd_name.into(), "no tables named"),
+        (reserved, "keeps the names of its columns"),
+        (odd_name.into(), "no table named"),
         (dynamic.into(), "wanted is a fixed number"),
     ] {
         let error = run.create(&schema).unwrap_err();
