@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Result, ensure};
 use cdchost_config::{MysqlConfig, Secret, Watermark};
-use cdchost_connector::{Containment, SourceConnector, SourceEnd, StopClass, Verdict};
+use cdchost_connector::{Containment, SnapshotState, SourceConnector, SourceEnd, StopClass, Verdict};
 use cdchost_model::Op;
 use cdchost_mysql::{Fault, MysqlSource};
 use cdchost_tests::server::{Flavor, Server, ServerOptions};
@@ -57,7 +57,10 @@ async fn runs_go_on_in_every_domain() -> Result<()> {
         let mut running = start(&config, SourceEnd::Never, from.as_ref()).await?;
         running
             .until_progress(|progress| {
-                progress.tables.values().map(|table| table.chunks_done).sum::<u64>() >= round * 6
+                let tables = || progress.tables.values();
+                let done = tables().filter(|table| table.snapshot == SnapshotState::Done).count();
+                // The writers leave fewer rows from round to round.
+                done == 3 || tables().map(|table| table.chunks_done).sum::<u64>() >= round * 6
             })
             .await?;
         from = Some(running.cut().await?);
