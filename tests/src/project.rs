@@ -1,7 +1,6 @@
 //! Where things of this repository lie, and the program under test.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -48,12 +47,10 @@ fn find_program() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("CDCHOST_BIN") {
         return Ok(path.into());
     }
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
+    let status = cdchost_tools::cargo()
         // As `cargo xtask` does, so that nothing is compiled twice.
         .args(["build", "--quiet", "--workspace", "--features", "cdchost/failpoints", "--bin", "cdchost"])
         .current_dir(root())
-        .stdin(Stdio::null())
         .status()
         .context("start cargo")?;
     ensure!(status.success(), "the program does not build");

@@ -17,6 +17,20 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Cargo as a shell starts it. What cargo tells the programs that it runs of themselves is taken out: build scripts that
+/// look at such variables would find them changed, and large crates would be compiled anew.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let of_package = ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|of| name.to_string_lossy().starts_with(of));
+        if of_package {
+            command.env_remove(name);
+        }
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
 /// A tool that Debian has, with the package that brings it.
 #[derive(Clone, Copy, Debug)]
 pub struct Tool {
@@ -103,4 +117,16 @@ fn is_there(sign: Sign) -> bool {
 
 fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout.trim_ascii() == b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_hears_nothing_of_the_package_that_starts_it() {
+        let command = cargo();
+        let taken_out = command.get_envs().any(|(name, value)| name == "CARGO_MANIFEST_DIR" && value.is_none());
+        assert!(taken_out && std::env::var_os("CARGO_MANIFEST_DIR").is_some(), "{command:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Calls of cargo.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, ensure};
@@ -20,8 +20,8 @@ pub(crate) fn root() -> &'static Path {
 
 /// Cargo with these arguments, in the top folder, without standard input.
 pub(crate) fn cargo(args: &[&str]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(args).current_dir(root()).stdin(Stdio::null());
+    let mut command = cdchost_tools::cargo();
+    command.args(args).current_dir(root());
     command
 }
 
