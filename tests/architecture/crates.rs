@@ -105,6 +105,7 @@ const HOUSE: [Room; 16] = [
             "axum",
             "tracing-subscriber",
             "indicatif",
+            "libmimalloc-sys",
             "miette",
             "mimalloc",
             "rustix",

@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod findings;
+mod memory;
 mod process;
 mod progress;
 mod server;
@@ -16,10 +17,6 @@ use clap::Parser;
 
 use crate::cli::{Cli, Command};
 use crate::process::Process;
-
-/// Batches are megabytes that come and go: the system's allocator gives their pages back and takes them anew.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let process = Process::start();

@@ -26,11 +26,11 @@ use crate::tasks::writer::WriterTask;
 use crate::tasks::{CommitterMessage, Report, WriterMessage, source};
 
 /// Bytes of rows between the source and the dispatcher.
-const SOURCE_QUEUE_BYTES: usize = 8 << 20;
+const SOURCE_QUEUE_BYTES: usize = 4 << 20;
 /// Bytes of rows between the lanes and the dispatcher.
 const LANES_QUEUE_BYTES: usize = 8 << 20;
 /// Bytes of rows before the writers of one sink, all together.
-const SINK_QUEUE_BYTES: usize = 16 << 20;
+const SINK_QUEUE_BYTES: usize = 8 << 20;
 /// Messages between tasks that carry no rows.
 const CONTROL_QUEUE: usize = 64;
 /// How long a drained run's sinks may take to close.

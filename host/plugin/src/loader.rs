@@ -88,8 +88,11 @@ pub(crate) fn load(shared: &Shared, path: &Path, pin: Option<&str>) -> Result<Lo
 
 fn read(path: &Path) -> Result<Vec<u8>, PluginError> {
     let fault = |source| PluginError::Read { path: path.into(), source };
-    let mut wasm = Vec::new();
-    File::open(path).map_err(fault)?.take(COMPONENT_BYTES_MAX + 1).read_to_end(&mut wasm).map_err(fault)?;
+    let file = File::open(path).map_err(fault)?;
+    // With room for all of it, the bytes are not copied as they grow.
+    let expected = file.metadata().map_err(fault)?.len().min(COMPONENT_BYTES_MAX);
+    let mut wasm = Vec::with_capacity(usize::try_from(expected).unwrap_or_default() + 1);
+    file.take(COMPONENT_BYTES_MAX + 1).read_to_end(&mut wasm).map_err(fault)?;
     if wasm.len() as u64 > COMPONENT_BYTES_MAX {
         return Err(PluginError::TooLarge { path: path.into(), bytes_max: COMPONENT_BYTES_MAX });
     }

@@ -10,10 +10,10 @@ use tokio::task::JoinSet;
 use super::refuse;
 use crate::cli::RunArguments;
 use crate::process::{Process, Signals};
-use crate::progress;
 use crate::server::{Surface, hex, serve};
 use crate::telemetry::{RUN, Screen};
 use crate::wiring::{Contract, Ready, check};
+use crate::{memory, progress};
 
 /// Runs the command.
 pub(crate) fn run(arguments: RunArguments, process: Process) -> ExitCode {
@@ -38,7 +38,10 @@ async fn drive(arguments: RunArguments, screen: &Screen, mut signals: Signals) -
         show_contract(screen, &contract);
     }
     match checked.take_hold().await {
-        Ok(ready) => start(ready, screen, &mut signals).await,
+        Ok(ready) => {
+            memory::give_back();
+            start(ready, screen, &mut signals).await
+        }
         Err(findings) => refuse(screen, &findings),
     }
 }
