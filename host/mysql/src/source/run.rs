@@ -112,6 +112,8 @@ struct Runner {
     target: Option<(ServerUuid, BinlogPosition)>,
     phase: SourcePhase,
     caught_up: bool,
+    /// The last connection was lost, or one that was to follow it was not made.
+    was_lost: bool,
     reconnects: u64,
     losses: Losses,
     last_disconnect: Option<String>,
@@ -173,6 +175,7 @@ impl Runner {
             target: None,
             phase: SourcePhase::Starting,
             caught_up: false,
+            was_lost: false,
             reconnects: 0,
             losses: Losses::default(),
             last_disconnect: None,
@@ -181,10 +184,9 @@ impl Runner {
 
     async fn run(&mut self, events: &mut dyn EventSender) -> Result<(), Halt> {
         self.announce(events).await?;
-        let mut was_lost = false;
         loop {
             let mut connection = self.connect(events).await?;
-            self.reconnects += u64::from(was_lost);
+            self.reconnects += u64::from(std::mem::take(&mut self.was_lost));
             self.begin(&connection);
             let before = self.log.position().clone();
             let followed = self.follow(&mut connection, events).await?;
@@ -192,14 +194,11 @@ impl Runner {
             if self.caught_up || *self.log.position() != before {
                 self.losses.forget();
             }
-            was_lost = match followed {
+            match followed {
                 Followed::Ended => break,
-                Followed::Calmed => false,
-                Followed::Lost { reason, id_taken } => {
-                    self.lose(reason, id_taken, events).await?;
-                    true
-                }
-            };
+                Followed::Calmed => {}
+                Followed::Lost { reason, id_taken } => self.lose(reason, id_taken, events).await?,
+            }
         }
         self.flush(events).await?;
         self.send(SourceEvent::EndOfInput, events).await?;
@@ -220,6 +219,7 @@ impl Runner {
         let Some(pause) = self.losses.add(self.clock.elapsed(), self.config.reconnect_timeout) else {
             return Err(refusal::log_stands(host, self.losses.count(), self.log.position(), &reason).into());
         };
+        self.was_lost = true;
         self.last_disconnect = Some(reason);
         self.caught_up = false;
         if id_taken {
@@ -267,6 +267,7 @@ impl Runner {
                 return Err(error.into());
             }
             tracing::warn!(reason, pause_ms = pause.as_millis(), "no host gives the log, trying again");
+            self.was_lost = true;
             self.last_disconnect = Some(reason);
             self.show();
             self.pause(pause, events).await?;
