@@ -84,7 +84,12 @@ async fn a_log_that_never_comes_through_ends_the_run_in_words() -> Result<()> {
     let name = "link_short";
     database(name, &["CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT)"]).await?;
     let proxy = Proxy::to(server().address()).await?;
-    let config = MysqlConfig { reconnect_timeout: Duration::from_secs(2), ..config_of(&proxy.address(), name) };
+    let config = MysqlConfig {
+        reconnect_timeout: Duration::from_secs(2),
+        // No calmer connection is under way when the link is broken.
+        heartbeat: Duration::from_millis(500),
+        ..config_of(&proxy.address(), name)
+    };
     let mut running = start(&config, SourceEnd::Never, None).await?;
     running.until_done(name).await?;
     // Enough to log in and be sent the log, not enough for the row.
