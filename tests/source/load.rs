@@ -126,10 +126,10 @@ pub(crate) async fn read_under_load(
     Ok((target, found))
 }
 
-/// Whether a fault is noticed within a hundred rounds; a quiet machine needs more of them than a busy one.
+/// Whether a fault is noticed within so many rounds that it must be.
 pub(crate) async fn is_found_out(server: &'static Server, config: &MysqlConfig, fault: Fault) -> bool {
     static ROUND: AtomicU64 = AtomicU64::new(0);
-    for _ in 0..100 {
+    for _ in 0..20 {
         let round = ROUND.fetch_add(1, Ordering::Relaxed);
         match read_under_load(server, config, &format!("naive_{round}"), fault).await {
             Ok((_, differences)) if differences.is_empty() => {}

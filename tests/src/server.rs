@@ -24,6 +24,7 @@ pub const ACCOUNT: &str = "cdc_min";
 /// Its password.
 pub const PASSWORD: &str = "cdc_pw";
 const START_LIMIT: Duration = Duration::from_secs(90);
+const PURGE_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
 /// Whose server it is.
@@ -148,6 +149,21 @@ impl Server {
         connection.disconnect().await?;
         let end = row.and_then(|row| Some((row.get(0)?, row.get(1)?)));
         end.context("the server keeps no log")
+    }
+
+    /// Takes all files of its log away but the newest. One that somebody reads stays for a moment: also where the
+    /// reader was killed, until the server has noticed.
+    pub async fn purge_logs(&self) -> Result<()> {
+        wait::until_async("the older logs are gone", PURGE_LIMIT, || async {
+            let mut connection = self.connect().await?;
+            let (newest, _) = self.log_end().await?;
+            connection.query_drop(format!("PURGE BINARY LOGS TO '{newest}'")).await?;
+            let logs: Vec<Row> = connection.query("SHOW BINARY LOGS").await?;
+            connection.disconnect().await?;
+            let oldest: Option<String> = logs.first().and_then(|row| row.get(0));
+            Ok((oldest == Some(newest)).then_some(()))
+        })
+        .await
     }
 
     /// Shuts it down in order.

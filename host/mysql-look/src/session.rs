@@ -133,6 +133,11 @@ pub async fn end_transaction(connection: &mut Connection) -> Result<(), WireErro
     connection.query("COMMIT").await.map(|_| ())
 }
 
+/// From now on all reads of the session are of one view, which the first of them opens. Call it as often as you like.
+pub async fn keep_view(connection: &mut Connection) -> Result<(), WireError> {
+    connection.query("SET autocommit = 0").await.map(|_| ())
+}
+
 /// The server's uuid and sets.
 pub async fn state(connection: &mut Connection) -> Result<ServerState, SessionError> {
     const QUERY: &str = "SELECT @@GLOBAL.server_uuid, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged";

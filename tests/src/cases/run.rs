@@ -170,7 +170,7 @@ impl Bench {
                 self.server.start_again()?;
                 session.reopen(&self.server).await
             }
-            Action::PurgeBinlogs => session.purge().await,
+            Action::PurgeBinlogs => self.server.purge_logs().await,
             _ => Ok(()),
         }
     }
@@ -270,12 +270,6 @@ impl Session {
             self.database = Some(sql.to_owned());
         }
         Ok(())
-    }
-
-    async fn purge(&mut self) -> Result<()> {
-        let logs: Vec<mysql_async::Row> = self.connection.query("SHOW BINARY LOGS").await?;
-        let newest: String = logs.last().and_then(|row| row.get(0)).context("the server has a log")?;
-        self.run(&format!("PURGE BINARY LOGS TO '{newest}'")).await
     }
 
     async fn close(self) -> Result<()> {

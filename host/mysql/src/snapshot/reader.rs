@@ -82,7 +82,7 @@ pub(crate) enum Sight {
     View(BinlogPosition),
     /// It waits for so long, and trusts that this is enough.
     Lag(Duration),
-    /// Not at all: for tests that show that they would notice.
+    /// Not at all, as one view of the whole table would: for tests that show that they would notice.
     Naive,
 }
 
@@ -278,7 +278,8 @@ impl Reader {
             Sight::Gtids(executed) => wait_until_visible(&mut session.connection, executed, armed.server).await?,
             Sight::View(armed) => view(&mut session.connection, armed, clock.as_ref()).await?,
             Sight::Lag(lag) => clock.sleep(*lag).await,
-            Sight::Locks | Sight::Naive => {}
+            Sight::Naive => session::keep_view(&mut session.connection).await?,
+            Sight::Locks => {}
         }
         if !matches!(armed.sight, Sight::Gtids(_) | Sight::Naive) {
             check_server(&mut session.connection, armed.server).await?;

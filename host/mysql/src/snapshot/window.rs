@@ -17,7 +17,7 @@ pub enum Fault {
     /// Nothing.
     #[default]
     None,
-    /// A chunk is read without waiting until its session sees what the stream has handed on.
+    /// A chunk is read without waiting until its session sees what the stream has handed on: from a view of before.
     NoWait,
     /// Changed keys are collected only from when the chunk has been read.
     LateCollector,
