@@ -221,7 +221,7 @@ async fn names_are_refused_together(server: &Server) -> Result<()> {
             "CREATE TABLE `a$b` (id INT PRIMARY KEY)",
             "CREATE TABLE `c.d` (id INT PRIMARY KEY)",
             "CREATE TABLE e (id INT PRIMARY KEY, _LEVEL INT, _KEY_id INT)",
-            "CREATE TABLE f (id INT PRIMARY KEY)",
+            "CREATE TABLE f (id INT PRIMARY KEY, e INT, CONSTRAINT gone FOREIGN KEY (e) REFERENCES e (id) ON DELETE CASCADE)",
         ])
         .await?;
     let folder = Folder::new("passage-names")?;
@@ -233,6 +233,7 @@ async fn names_are_refused_together(server: &Server) -> Result<()> {
         for name in ["names.a$b", "names.c.d", "names.e", "\"_LEVEL\", \"_KEY_id\"", "leave the table out with `!`"] {
             assert!(said.contains(name), "{name}: {said}");
         }
+        assert!(said.contains("such changes will be missing in the target") && said.contains("gone"), "{said}");
         assert!(said.contains("3 errors") && !said.contains("names.f cannot"), "{said}");
     }
     Ok(())

@@ -29,6 +29,8 @@ type Folded = BTreeMap<String, (i64, Option<Vec<String>>)>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Target {
     pub(crate) tables: HashMap<TableId, Folded>,
+    /// Of tables without a key: how often each row is there.
+    bags: HashMap<TableId, BTreeMap<Vec<String>, usize>>,
     /// Batches and row changes taken.
     pub(crate) batches: usize,
     /// Ops in order, by table and key.
@@ -38,18 +40,39 @@ pub(crate) struct Target {
 impl Target {
     /// The rows of a table, by key.
     pub(crate) fn rows(&self, database: &str, table: &str) -> Vec<Vec<String>> {
-        let folded = self.tables.get(&TableId::new(database, table));
+        let id = TableId::new(database, table);
+        if let Some(bag) = self.bags.get(&id) {
+            return bag.iter().flat_map(|(row, &count)| std::iter::repeat_n(row.clone(), count)).collect();
+        }
+        let folded = self.tables.get(&id);
         folded.into_iter().flatten().filter_map(|(_, (_, row))| row.clone()).collect()
+    }
+
+    /// Takes a row of a table without a key. One that goes must have been there.
+    fn put_or_take(&mut self, table: &TableId, op: Op, row: Vec<String>) {
+        let count = self.bags.entry(table.clone()).or_default().entry(row).or_default();
+        match op {
+            Op::Insert | Op::UpdateAfter | Op::Read => *count += 1,
+            Op::Delete | Op::UpdateBefore => {
+                *count = count.checked_sub(1).expect("a row that goes was there");
+            }
+        }
     }
 
     fn apply(&mut self, batch: &ChangeBatch) {
         let schema = batch.schema();
-        let table = self.tables.entry(schema.table.clone()).or_default();
+        let keyless = schema.primary_key.is_empty();
         self.batches += 1;
         for row in 0..batch.rows() {
             let op = Op::try_from(batch.ops()[row]).expect("a batch is checked");
             let values: Vec<String> = batch.columns().columns().iter().map(|column| cell(column, row)).collect();
+            if keyless {
+                self.log.push((schema.table.clone(), String::new(), op));
+                self.put_or_take(&schema.table, op, values);
+                continue;
+            }
             let key = key(schema, &values);
+            let table = self.tables.entry(schema.table.clone()).or_default();
             let seq = batch.meta().change_seq[row];
             if let Some((old, _)) = table.get(&key) {
                 assert!(seq >= *old, "{}: {key} went from change-seq {old} back to {seq}", schema.table);

@@ -4,6 +4,7 @@ mod collector;
 mod encrypting;
 mod folding;
 mod following;
+mod keyless;
 mod linking;
 mod load;
 mod mariadb;

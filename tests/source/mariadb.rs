@@ -20,13 +20,13 @@ fn start_server() -> Result<Server> {
 }
 
 /// One server for all tests here.
-fn mariadb() -> &'static Server {
+pub(crate) fn mariadb() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(|| start_server().expect("a server starts"))
 }
 
 /// The account with the least rights.
-fn config(database: &str) -> MysqlConfig {
+pub(crate) fn config(database: &str) -> MysqlConfig {
     config_of(&mariadb().address(), database)
 }
 

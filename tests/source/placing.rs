@@ -22,13 +22,13 @@ fn options() -> ServerOptions {
 }
 
 /// One server without GTIDs for all tests here.
-fn plain() -> &'static Server {
+pub(crate) fn plain() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(|| Server::with(options()).expect("a server starts"))
 }
 
 /// An account that may lock rows, and no more than that beside the usual rights.
-async fn locking(server: &Server, database: &str) -> Result<MysqlConfig> {
+pub(crate) async fn locking(server: &Server, database: &str) -> Result<MysqlConfig> {
     server
         .run(&[
             "CREATE USER IF NOT EXISTS locking IDENTIFIED WITH mysql_native_password BY 'cdc_pw'",

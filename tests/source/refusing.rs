@@ -24,7 +24,7 @@ async fn tables_that_cannot_be_carried_are_named_all_at_once() -> Result<()> {
     database(
         name,
         &[
-            "CREATE TABLE keyless (a INT)",
+            "CREATE TABLE keyless (a INT) ENGINE = MyISAM",
             "CREATE TABLE blank (id ENUM('a', '') PRIMARY KEY)",
             "CREATE TABLE hidden (id SET('a', 'really😀') PRIMARY KEY, e ENUM('x?') CHARACTER SET latin1)",
             "CREATE TABLE fine (id INT PRIMARY KEY)",

@@ -34,6 +34,8 @@ pub struct Table {
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     by_key: BTreeMap<String, Vec<String>>,
+    /// Without a key: how often each row has come.
+    equal: BTreeMap<String, usize>,
     doubled: Vec<String>,
 }
 
@@ -51,7 +53,14 @@ impl Rows {
     /// Takes one row: all values in the table's order, spelled.
     pub fn put(&mut self, table: &Table, values: Vec<String>) -> Result<()> {
         ensure!(values.len() == table.columns.len(), "{table}: a row of {} values", values.len());
-        let key = table.key.iter().map(|&at| values[at].as_str()).collect::<Vec<_>>().join("|");
+        let key = if table.key.is_empty() {
+            let row = values.join("|");
+            let count = self.equal.entry(row.clone()).or_default();
+            *count += 1;
+            format!("{row} (number {count})")
+        } else {
+            table.key.iter().map(|&at| values[at].as_str()).collect::<Vec<_>>().join("|")
+        };
         if self.by_key.insert(key.clone(), values).is_some() {
             self.doubled.push(key);
         }
@@ -162,6 +171,19 @@ mod tests {
             Difference::Doubled("2".to_owned()),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn equal_rows_are_counted_where_there_is_no_key() {
+        let table = Table { key: vec![], ..table() };
+        let rows = |values: &[&str]| {
+            let mut rows = Rows::default();
+            values.iter().for_each(|v| rows.put(&table, vec!["1".to_owned(), (*v).to_owned()]).unwrap());
+            rows
+        };
+        assert_eq!(differences(&table, &rows(&["a", "b", "a"]), &rows(&["b", "a", "a"])), []);
+        let found = differences(&table, &rows(&["a", "b", "b"]), &rows(&["a", "a", "b"]));
+        assert_eq!(found, [Difference::Lost("1|b (number 2)".into()), Difference::Extra("1|a (number 2)".into())]);
     }
 
     #[test]

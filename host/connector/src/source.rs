@@ -207,6 +207,8 @@ pub struct SourceProgress {
     pub reconnects: u64,
     /// Why the last connection was lost.
     pub last_disconnect: Option<String>,
+    /// What goes in one piece just now, so that no barrier can be sent before its end: a checkpoint waits for it.
+    pub in_one_piece: Option<String>,
     /// Statements in the log that were looked at and ignored, by reason.
     pub ignored: BTreeMap<&'static str, u64>,
     /// Per table.

@@ -7,7 +7,7 @@ use cdchost_mysql_wire::{Connection, WireError};
 
 use crate::discover::Discovery;
 use crate::quoted;
-use crate::session::SessionError;
+use crate::session::{self, SessionError};
 
 /// Something that stands in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ const WITH_GTIDS: (&str, &[&str], &str) = (
 const WITHOUT_GTIDS: (&str, &[&str], &str) = ("gtid_mode", &["OFF"], "write watermark = \"gtid\" in [source]");
 
 /// Errors that say that a right is missing.
-const ACCESS_DENIED: [u16; 4] = [1044, 1142, 1143, 1227];
+pub const ACCESS_DENIED: [u16; 4] = [1044, 1142, 1143, 1227];
 /// Errors that say that there is no such database, column or table, or that its definition has just changed.
 const GONE: [u16; 4] = [1049, 1054, 1146, 1412];
 
@@ -103,12 +103,16 @@ impl Finding {
         )
     }
 
-    pub(crate) fn keyless(table: &TableId) -> Self {
+    pub(crate) fn keyless(table: &TableId, engine: &str) -> Self {
         Self::choice(
-            format!("table {table} has neither a primary key nor a unique key over columns that are NOT NULL"),
             format!(
-                "ALTER TABLE {} ADD PRIMARY KEY (…), or leave the table out (add \"!{table}\" to `tables`)",
-                sql_name(table)
+                "table {table} has neither a primary key nor a unique key over columns that are NOT NULL, and its engine \
+                 {engine} gives no view of it that stands still"
+            ),
+            format!(
+                "ALTER TABLE {name} ADD PRIMARY KEY (…), or ALTER TABLE {name} ENGINE = InnoDB, or leave the table out (add \
+                 \"!{table}\" to `tables`)",
+                name = sql_name(table)
             ),
         )
     }
@@ -134,10 +138,30 @@ impl Finding {
         )
     }
 
+    fn no_select(table: &TableId, account: &str) -> Self {
+        Self::new(
+            format!("the account may not read table {table}"),
+            format!("GRANT SELECT ON {} TO {account}", sql_name(table)),
+        )
+    }
+
     fn no_lock(table: &TableId, account: &str) -> Self {
         Self::new(
             format!("the account may not lock rows of table {table}, which watermark = \"lock\" needs"),
             format!("GRANT LOCK TABLES ON {}.* TO {account}", quoted(&table.database)),
+        )
+    }
+
+    fn no_lock_of_keyless(table: &TableId, account: &str) -> Self {
+        Self::new(
+            format!(
+                "the account may not lock table {table}, which has no key and is read as it is at one place of the log"
+            ),
+            format!(
+                "GRANT LOCK TABLES ON {}.* TO {account}, or ALTER TABLE {} ADD PRIMARY KEY (…)",
+                quoted(&table.database),
+                sql_name(table)
+            ),
         )
     }
 
@@ -213,33 +237,47 @@ pub async fn check_tables(
         discovery.findings.push(Finding::no_table(patterns.1));
     }
     let account = account(connection).await?;
-    for id in discovery.tables.keys() {
-        // All columns: one that the account may not read is in no catalogue that it sees.
-        let query = format!("SELECT * FROM {} LIMIT 0", sql_name(id));
-        let locking = format!("SELECT 1 FROM {} LIMIT 0 LOCK IN SHARE MODE", sql_name(id));
-        let answer = match connection.query(&query).await {
-            Ok(_) if watermark == Watermark::Lock => match connection.query(&locking).await {
-                Err(WireError::Server(error)) if ACCESS_DENIED.contains(&error.code) => {
-                    discovery.findings.push(Finding::no_lock(id, &account));
-                    continue;
-                }
-                answer => answer,
-            },
-            answer => answer,
-        };
-        match answer {
-            Ok(_) => {}
-            Err(WireError::Server(error)) if ACCESS_DENIED.contains(&error.code) => {
-                let instruction = format!("GRANT SELECT ON {} TO {account}", sql_name(id));
-                discovery.findings.push(Finding::new(format!("the account may not read table {id}"), instruction));
-            }
+    for (id, found) in &discovery.tables {
+        match missing_right(connection, (id, found.layout.is_keyless()), watermark, &account).await {
+            Ok(finding) => discovery.findings.extend(finding),
             Err(WireError::Server(error)) if GONE.contains(&error.code) => {
                 return Err(SessionError::Changing(id.clone()));
             }
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(())
+    warn_of_cascades(connection, discovery).await
+}
+
+/// Tries what reading a table needs.
+async fn missing_right(
+    connection: &mut Connection,
+    (table, is_keyless): (&TableId, bool),
+    watermark: Watermark,
+    account: &str,
+) -> Result<Option<Finding>, WireError> {
+    let is_denied = |answer: Result<(), WireError>| match answer {
+        Err(WireError::Server(error)) if ACCESS_DENIED.contains(&error.code) => Ok(true),
+        // Another session has it for now, which is no question of rights.
+        Err(WireError::Server(error)) if error.code == session::LOCK_WAIT_TIMEOUT => Ok(false),
+        answer => answer.map(|()| false),
+    };
+    // All columns: one that the account may not read is in no catalogue that it sees.
+    let query = format!("SELECT * FROM {} LIMIT 0", sql_name(table));
+    if is_denied(connection.query(&query).await.map(drop))? {
+        return Ok(Some(Finding::no_select(table, account)));
+    }
+    if is_keyless && !connection.server().is_mariadb {
+        if is_denied(session::lock_table(connection, table).await)? {
+            return Ok(Some(Finding::no_lock_of_keyless(table, account)));
+        }
+        session::unlock_tables(connection).await?;
+    }
+    let locking = format!("SELECT 1 FROM {} LIMIT 0 LOCK IN SHARE MODE", sql_name(table));
+    if watermark == Watermark::Lock && is_denied(connection.query(&locking).await.map(drop))? {
+        return Ok(Some(Finding::no_lock(table, account)));
+    }
+    Ok(None)
 }
 
 /// Waits until no statement holds any of the tables found for itself alone.
@@ -251,7 +289,7 @@ pub async fn touch(connection: &mut Connection, discovery: &Discovery) -> Result
             Err(error) => return Err(error.into()),
         }
     }
-    warn_of_cascades(connection, discovery).await
+    Ok(())
 }
 
 /// Says of each captured table that foreign keys change rows of which the log holds nothing.
@@ -362,7 +400,8 @@ mod tests {
     fn all_findings_are_told_at_once() {
         assert!(refuse(&[]).is_ok());
         let table = TableId::new("d", "t");
-        let error = refuse(&[Finding::keyless(&table), Finding::column_type(&table, "g", "point")]).unwrap_err();
+        let error =
+            refuse(&[Finding::keyless(&table, "MyISAM"), Finding::column_type(&table, "g", "point")]).unwrap_err();
         assert_eq!(error.class, StopClass::Config);
         assert_eq!(error.message.lines().count(), 2);
         assert_eq!(error.instruction.lines().count(), 2);

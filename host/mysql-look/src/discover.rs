@@ -71,12 +71,12 @@ pub async fn discover(
 ) -> Result<Discovery, SessionError> {
     let result = connection
         .query(
-            "SELECT table_schema, table_name, table_rows, table_type FROM information_schema.tables \
+            "SELECT table_schema, table_name, table_rows, table_type, engine FROM information_schema.tables \
              WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') \
              AND table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')",
         )
         .await?;
-    let mut matched: BTreeMap<String, Vec<(String, Option<u64>)>> = BTreeMap::new();
+    let mut matched: BTreeMap<String, Vec<ListedTable>> = BTreeMap::new();
     let mut discovery = Discovery::default();
     for row in 0..result.rows.len() {
         let (Some(database), Some(table)) = (result.text(row, 0), result.text(row, 1)) else { continue };
@@ -89,23 +89,26 @@ pub async fn discover(
             continue;
         }
         let estimate = result.text(row, 2).and_then(|rows| rows.parse().ok());
-        matched.entry(database.to_owned()).or_default().push((table.to_owned(), estimate));
+        let engine = result.text(row, 4).unwrap_or_default().to_owned();
+        let listed = ListedTable { name: table.to_owned(), rows_estimate: estimate, engine };
+        matched.entry(database.to_owned()).or_default().push(listed);
     }
     for (database, tables) in matched {
         let mut columns = columns_of(connection, &database).await?;
         let mut indexes = indexes_of(connection, &database).await?;
         let charsets: BTreeSet<String> = tables
             .iter()
-            .flat_map(|(table, _)| columns.get(table))
+            .flat_map(|table| columns.get(&table.name))
             .flatten()
             .filter_map(|column| column.text.as_ref().map(|(charset, _)| charset.clone()))
             .collect();
         charsets::load(connection, charsets, &mut rules.charsets).await?;
-        for (table, rows_estimate) in tables {
-            let id = TableId::new(&database, &table);
+        for ListedTable { name, rows_estimate, engine } in tables {
+            let id = TableId::new(&database, &name);
             let found = FoundParts {
-                columns: columns.remove(&table).unwrap_or_default(),
-                indexes: indexes.remove(&table).unwrap_or_default(),
+                engine,
+                columns: columns.remove(&name).unwrap_or_default(),
+                indexes: indexes.remove(&name).unwrap_or_default(),
                 labels_are_logged: search.facts.labels_are_logged,
             };
             if let Some(layout) = layout_of(id.clone(), &found, rules, &mut discovery.findings) {
@@ -170,8 +173,16 @@ async fn indexes_of(connection: &mut Connection, database: &str) -> Result<Index
     Ok(indexes)
 }
 
+/// A table as `information_schema` lists it.
+struct ListedTable {
+    name: String,
+    rows_estimate: Option<u64>,
+    engine: String,
+}
+
 /// A table as `information_schema` has it.
 struct FoundParts {
+    engine: String,
     columns: Vec<ColumnRow>,
     indexes: BTreeMap<String, UniqueIndex>,
     labels_are_logged: bool,
@@ -185,8 +196,8 @@ fn layout_of(id: TableId, found: &FoundParts, rules: &ValueRules, findings: &mut
         return None;
     }
     let key = key_of(&found.indexes);
-    if key.is_none() {
-        findings.push(Finding::keyless(&id));
+    if key.is_none() && !found.engine.eq_ignore_ascii_case("InnoDB") {
+        findings.push(Finding::keyless(&id, &found.engine));
     }
     let in_key = |name: &String| key.is_some_and(|(_, key)| key.contains(name));
     let mut fields = Vec::with_capacity(found.columns.len());
@@ -196,7 +207,7 @@ fn layout_of(id: TableId, found: &FoundParts, rules: &ValueRules, findings: &mut
             Err(refused) => findings.push(refused.finding(&id, column)),
         }
     }
-    let (key_index, key) = key?;
+    let (key_index, key) = key.unwrap_or_default();
     if findings.len() > before {
         return None;
     }

@@ -8,10 +8,16 @@ use cdchost_mysql_position::{BinlogPosition, DomainGtids, GtidSet, ServerUuid};
 use cdchost_mysql_wire::{ConnectOptions, Connection, TlsMode, TlsOptions, WireError};
 
 use crate::digest::digest;
+use crate::quoted;
 
 /// Largest time that a server takes for its network timeouts, in seconds; above a year it complains.
 const NET_TIMEOUT: u32 = 31_536_000;
 const PORT_DEFAULT: u16 = 3306;
+
+/// The longest time that a lock of a table is waited for.
+const LOCK_WAIT_SECONDS: u32 = 2;
+/// A lock was not to be had in time.
+pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
 
 /// What every session sets, whatever the server's defaults are: raw bytes in results, one time zone, snapshot reads
 /// of one statement, no limits that cut a result short, and patience while we are slow.
@@ -126,6 +132,35 @@ pub async fn consistent_place(connection: &mut Connection) -> Result<BinlogPosit
     let offset = value("binlog_snapshot_position").and_then(|text| text.parse().ok());
     let (file, offset) = value("binlog_snapshot_file").zip(offset).ok_or(SessionError::Answer(QUERY))?;
     Ok(BinlogPosition::new(file, offset))
+}
+
+/// Begins a transaction of MySQL that sees a table as it is at one place of the log, and says which. `locking` is a
+/// second session, which lets nobody change the table meanwhile; its lock ends before this returns.
+pub async fn view_of_table(
+    connection: &mut Connection,
+    locking: &mut Connection,
+    table: &TableId,
+) -> Result<BinlogPosition, SessionError> {
+    lock_table(locking, table).await?;
+    connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT").await?;
+    let place = position(locking).await?;
+    unlock_tables(locking).await?;
+    Ok(place)
+}
+
+/// Keeps others from changing a table. Whoever changed it holds a lock of it until the change is visible and in the log,
+/// so nothing is under way when this one is had. Others wait behind it while it waits: not for long.
+pub(crate) async fn lock_table(connection: &mut Connection, table: &TableId) -> Result<(), WireError> {
+    connection.query(&format!("SET lock_wait_timeout = {LOCK_WAIT_SECONDS}")).await?;
+    let lock = format!("LOCK TABLES {}.{} READ", quoted(&table.database), quoted(&table.table));
+    let answer = connection.query(&lock).await.map(drop);
+    connection.query("SET lock_wait_timeout = DEFAULT").await?;
+    answer
+}
+
+/// Lets others change tables again.
+pub(crate) async fn unlock_tables(connection: &mut Connection) -> Result<(), WireError> {
+    connection.query("UNLOCK TABLES").await.map(|_| ())
 }
 
 /// Ends the transaction.

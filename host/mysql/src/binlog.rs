@@ -4,6 +4,6 @@ mod gather;
 mod tables;
 mod transaction;
 
-pub(crate) use gather::value_error;
+pub(crate) use gather::{BATCH_BYTES, BATCH_ROWS, value_error};
 pub(crate) use tables::LogTables;
 pub(crate) use transaction::{LogStart, Seen, Transactions};

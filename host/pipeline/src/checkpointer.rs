@@ -200,9 +200,15 @@ impl Checkpointer {
         in_flight.since.saturating_add(self.config.timeout.saturating_mul(attempts))
     }
 
-    fn check_timeout(&self) -> Result<(), Failure> {
+    fn check_timeout(&mut self) -> Result<(), Failure> {
+        let now = self.clock.elapsed();
+        let Some(in_flight) = &mut self.state.in_flight else { return Ok(()) };
+        if in_flight.awaits_barrier() && self.status.borrow().source.in_one_piece.is_some() {
+            // It has an end. The time that is allowed begins there.
+            in_flight.since = now;
+        }
         let Some(in_flight) = &self.state.in_flight else { return Ok(()) };
-        if self.clock.elapsed() < self.deadline(in_flight) {
+        if now < self.deadline(in_flight) {
             return Ok(());
         }
         let (class, holdup) = in_flight.holdup(&self.sinks);

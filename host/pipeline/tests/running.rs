@@ -222,6 +222,24 @@ fn a_store_that_is_full_for_a_while_holds_the_record_and_not_the_data() {
 }
 
 #[test]
+fn a_barrier_that_waits_for_the_end_of_one_piece_is_given_the_time_it_takes() {
+    for (hold, expected) in [("piece", 0), ("source", 1)] {
+        let world = calm(1);
+        process().block_on(async {
+            world.hold(hold);
+            let mut setup = setup(&world, world.store.clone(), 1);
+            setup.checkpoint.timeout = Duration::from_secs(5);
+            let mut handle = Pipeline::start(setup);
+            tokio::time::sleep(Duration::from_secs(9)).await;
+            world.release(hold);
+            assert_eq!(handle.wait().await, PipelineExit::Finished);
+            assert_eq!(handle.status().borrow().restarts, expected, "{hold}");
+        });
+        check_complete(&world).unwrap();
+    }
+}
+
+#[test]
 fn a_checkpoint_that_takes_too_long_restarts_the_pipeline_and_names_who_held_it_up() {
     let world = calm(1);
     process().block_on(async {

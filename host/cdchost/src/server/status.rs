@@ -36,6 +36,7 @@ pub(crate) fn status(pipeline: &str, sinks: &[SinkIdentity], status: &PipelineSt
         "restarts": status.restarts,
         "reconnects": source.reconnects,
         "last-disconnect": source.last_disconnect,
+        "in-one-piece": source.in_one_piece,
         "ignored": source.ignored,
         "tables": source.tables.iter().map(|(id, progress)| table(id, progress, &status.routes)).collect::<Vec<_>>(),
         "sinks": sinks.iter().map(sink).collect::<Vec<_>>(),

@@ -21,7 +21,7 @@ pub struct TableLayout {
     pub kinds: Vec<ColumnKind>,
     /// One a column: what its values need beyond its kind.
     pub readings: Vec<ColumnReading>,
-    /// The index of its key.
+    /// The index of its key; empty where it has none.
     pub key_index: String,
     arrow: SchemaRef,
 }
@@ -83,6 +83,11 @@ impl TableLayout {
         }
         let arrow = schema.arrow();
         Ok(Self { schema, kinds, readings, key_index, arrow })
+    }
+
+    /// Whether nothing tells its rows apart.
+    pub fn is_keyless(&self) -> bool {
+        self.schema.primary_key.is_empty()
     }
 
     /// A table of the key's columns only, in the key's order.

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::session::{IN_SNAPSHOT, ReadLimits, ReadRows, Session};
 use super::shares::{Cutting, SharedTable, Shares};
 use super::walk::Range;
+use super::whole::Whole;
 use super::window::Chunk;
 use crate::binlog::value_error;
 
@@ -51,6 +52,8 @@ pub(crate) struct ArmRequest {
     pub(crate) table: usize,
     /// Who asks.
     pub(crate) reader: usize,
+    /// For a table that is read whole, which has no window: the stream stands still until it is looked at.
+    pub(crate) whole: Option<oneshot::Receiver<Whole>>,
     /// For a stretch that an earlier window was for: chunks behind it wait for it, so it is not to wait for them.
     pub(crate) again: bool,
     /// Answered between two transactions.
@@ -108,6 +111,10 @@ pub(super) enum Failure {
     OtherServer,
     /// What the server or the connection said.
     Wire(WireError),
+    /// Others hold the table for now.
+    Busy(WireError),
+    /// The stream has waited for too long.
+    Late,
     /// No second try helps.
     Final(ConnectorError),
 }
@@ -169,46 +176,20 @@ struct Left {
 impl Reader {
     async fn read_table(&mut self, place: usize, share: &SharedTable) -> Result<(), Option<ConnectorError>> {
         let mut reading = Reading { place, share, columns: share.layout.columns(), own: None };
-        let mut failing_since: Option<Duration> = None;
-        let mut pause = PAUSE_MIN;
+        let mut tries = Tries::default();
         loop {
-            let failure = match self.read_next(&mut reading).await {
+            match self.read_next(&mut reading).await {
                 Ok(true) => return Ok(()),
-                Ok(false) => {
-                    failing_since = None;
-                    pause = PAUSE_MIN;
-                    continue;
-                }
-                Err(failure) => failure,
-            };
-            reading.columns.truncate(0);
-            self.session = None;
-            let error = match failure {
-                Failure::Unwanted => return Err(None),
-                Failure::Final(error) => return Err(Some(error)),
-                Failure::OtherServer => None,
-                Failure::Wire(error) => Some(error),
-            };
-            let now = self.setup.clock.elapsed();
-            let since = *failing_since.get_or_insert(now);
-            if let Some(error) = error {
-                tracing::warn!(table = %share.layout.schema.table, %error, "chunk not read, trying again");
-                share.set_rows(share.rows() / 2);
-                if now.saturating_sub(since) > self.patience(&error) {
-                    return Err(Some(read_error(&share.layout, error)));
+                Ok(false) => tries = Tries::default(),
+                Err(failure) => {
+                    reading.columns.truncate(0);
+                    self.session = None;
+                    if matches!(failure, Failure::Wire(_)) {
+                        share.set_rows(share.rows() / 2);
+                    }
+                    tries.failed(&self.setup, &share.layout, failure).await?;
                 }
             }
-            self.setup.clock.sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
-        }
-    }
-
-    /// How long an error is tried against. What the server refuses is often the echo of a statement that the stream
-    /// has not come to yet; that one gives the better reason.
-    fn patience(&self, error: &WireError) -> Duration {
-        match error.remedy() {
-            Remedy::Reconnect => self.setup.reconnect_timeout,
-            _ => Duration::from_secs(10).min(self.setup.reconnect_timeout),
         }
     }
 
@@ -216,7 +197,7 @@ impl Reader {
     async fn read_next(&mut self, reading: &mut Reading<'_>) -> Result<bool, Failure> {
         let share = reading.share;
         if let Some(range) = reading.own.clone() {
-            let armed = self.ask(share.table, true).await?;
+            let armed = ask(&self.setup, share.table, true, None).await?;
             let left = self.read_chunk(reading, &range, armed).await?;
             reading.own = left.rest(range);
             return Ok(false);
@@ -228,14 +209,14 @@ impl Reader {
         if self.setup.shares.is_shared(reading.place) {
             let range = self.cut(share, &mut cutting).await?;
             reading.own = Some(range.clone());
-            let armed = self.ask(share.table, false).await?;
+            let armed = ask(&self.setup, share.table, false, None).await?;
             drop(cutting);
             let left = self.read_chunk(reading, &range, armed).await?;
             reading.own = left.rest(range);
         } else {
             // Nobody else is there to take the next stretch, so where it begins need not be known in advance.
             let range = Range { after: cutting.next.clone(), until: None };
-            let armed = self.ask(share.table, false).await?;
+            let armed = ask(&self.setup, share.table, false, None).await?;
             let left = self.read_chunk(reading, &range, armed).await?;
             (cutting.next, cutting.is_over) = (left.next, left.is_over);
         }
@@ -317,14 +298,6 @@ impl Reader {
         Ok(Left { next, is_over })
     }
 
-    /// Asks for a window; the answer comes when it is open.
-    async fn ask(&self, table: usize, again: bool) -> Result<oneshot::Receiver<Armed>, Failure> {
-        let (reply, armed) = oneshot::channel();
-        let request = ArmRequest { table, reader: self.setup.reader, again, reply };
-        self.setup.requests.send(Request::Arm(request)).await.map_err(|_| Failure::Unwanted)?;
-        Ok(armed)
-    }
-
     /// Rows of the next chunk: as many as its bytes allow if its rows are like those just read, and a quarter less, so
     /// that a chunk of somewhat longer rows is still whole.
     fn next_rows(&self, rows: u32, read: &ReadRows) -> u32 {
@@ -335,6 +308,64 @@ impl Reader {
         };
         chunk.rows.min(rows.saturating_mul(GROWTH)).min(by_bytes).max(1)
     }
+}
+
+/// Tries in a row that failed.
+#[derive(Debug, Default)]
+pub(super) struct Tries {
+    since: Option<Duration>,
+    pause: Option<Duration>,
+}
+
+impl Tries {
+    /// Waits before the next try; an error where there is none, without a reason where nobody wants to know it.
+    pub(super) async fn failed(
+        &mut self,
+        setup: &ReaderSetup,
+        layout: &TableLayout,
+        failure: Failure,
+    ) -> Result<(), Option<ConnectorError>> {
+        let now = setup.clock.elapsed();
+        let since = *self.since.get_or_insert(now);
+        let error = match failure {
+            Failure::Unwanted => return Err(None),
+            Failure::Final(error) => return Err(Some(error)),
+            Failure::OtherServer | Failure::Late => None,
+            Failure::Wire(error) => {
+                // What the server refuses is often the echo of a statement that the stream has not come to yet; that
+                // one gives the better reason.
+                let limit = match error.remedy() {
+                    Remedy::Reconnect => setup.reconnect_timeout,
+                    _ => Duration::from_secs(10).min(setup.reconnect_timeout),
+                };
+                Some((error, limit))
+            }
+            Failure::Busy(error) => Some((error, Duration::MAX)),
+        };
+        if let Some((error, limit)) = error {
+            tracing::warn!(table = %layout.schema.table, %error, "table not read, trying again");
+            if now.saturating_sub(since) > limit {
+                return Err(Some(read_error(layout, error)));
+            }
+        }
+        let pause = self.pause.unwrap_or(PAUSE_MIN);
+        setup.clock.sleep(pause).await;
+        self.pause = Some((pause * 2).min(PAUSE_MAX));
+        Ok(())
+    }
+}
+
+/// Asks for a window, or for when a table may be read whole; the answer comes when it is so.
+pub(super) async fn ask(
+    setup: &ReaderSetup,
+    table: usize,
+    again: bool,
+    whole: Option<oneshot::Receiver<Whole>>,
+) -> Result<oneshot::Receiver<Armed>, Failure> {
+    let (reply, armed) = oneshot::channel();
+    let request = ArmRequest { table, reader: setup.reader, again, whole, reply };
+    setup.requests.send(Request::Arm(request)).await.map_err(|_| Failure::Unwanted)?;
+    Ok(armed)
 }
 
 impl Left {
@@ -353,7 +384,7 @@ async fn view(connection: &mut Connection, armed: &BinlogPosition, clock: &dyn C
 }
 
 /// An error if the session is not to this server.
-async fn check_server(connection: &mut Connection, server: ServerUuid) -> Result<(), Failure> {
+pub(super) async fn check_server(connection: &mut Connection, server: ServerUuid) -> Result<(), Failure> {
     if session::state(connection).await?.uuid == server { Ok(()) } else { Err(Failure::OtherServer) }
 }
 

@@ -7,11 +7,13 @@ use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_mysql_look::session;
 use cdchost_mysql_row::{Columns, KeyValue, ResultPlan, TableLayout};
 use cdchost_mysql_wire::{ConnectOptions, Connection, NextRow, Statement};
+use tokio::sync::mpsc;
 
 use super::reader::Failure;
 use super::shares::SharedTable;
 use super::walk::{Query, Range, chunk_params, cut_params};
-use crate::binlog::value_error;
+use super::whole::{WholeJob, WholeRows};
+use crate::binlog::{BATCH_BYTES, BATCH_ROWS, value_error};
 
 pub(super) const IN_SNAPSHOT: &str = " (read by the snapshot)";
 
@@ -91,6 +93,40 @@ impl Session {
         }
         let last = if rows > 0 { plan.last_key() } else { None };
         Ok(ReadRows { rows, bytes, last, is_whole })
+    }
+
+    /// Reads a table whole, batch after batch.
+    pub(super) async fn read_all(&mut self, job: &WholeJob, out: &mpsc::Sender<WholeRows>) -> Result<(), Failure> {
+        let layout = &job.layout;
+        let value_error = |error| Failure::Final(value_error(layout, error, IN_SNAPSHOT));
+        let (connection, Prepared { statement, plan }) = self.prepare(job.table, Query::Whole, layout).await?;
+        let mut stream = connection.execute(statement, &[]).await?;
+        let mut columns = layout.columns();
+        let (mut rows, mut bytes) = (0, 0);
+        loop {
+            let next = stream.next_buffered()?;
+            let is_over = matches!(next, NextRow::End);
+            match next {
+                NextRow::Row(row) => {
+                    bytes += row.len();
+                    rows += 1;
+                    plan.read_row(row, columns.as_mut_slice()).map_err(value_error)?;
+                }
+                NextRow::Nothing => {
+                    stream.fill().await?;
+                    continue;
+                }
+                NextRow::End => {}
+            }
+            if rows > 0 && (is_over || rows >= BATCH_ROWS || bytes >= BATCH_BYTES) {
+                let batch = columns.finish().map_err(value_error)?;
+                out.send(WholeRows::Rows(batch)).await.map_err(|_| Failure::Unwanted)?;
+                (rows, bytes) = (0, 0);
+            }
+            if is_over {
+                return Ok(());
+            }
+        }
     }
 
     /// The key that ends a stretch of so many rows; none where fewer follow.

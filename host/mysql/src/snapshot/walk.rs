@@ -27,13 +27,15 @@ pub(crate) struct Range {
     pub(crate) until: Option<Vec<KeyValue>>,
 }
 
-/// The queries that a table is read with. Every one ends in parameters for `LIMIT`.
+/// The queries that a table is read with. Those along a key end in parameters for `LIMIT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Query {
     /// The rows of a stretch, whose ends are bound where they are there; with share locks or without.
     Chunk { after: bool, until: bool, locks: bool },
     /// A key that lies a number of rows behind another one, or behind the table's beginning.
     Cut { after: bool },
+    /// All rows of a table without a key.
+    Whole,
 }
 
 impl Query {
@@ -49,12 +51,13 @@ impl Query {
         let key: Vec<&str> = layout.key().map(|place| all[place].as_str()).collect();
         let bound: Vec<(&str, String)> =
             layout.key().map(|place| (all[place].as_str(), layout.placeholder(place))).collect();
+        let (database, table) = (quoted(&schema.table.database), quoted(&schema.table.table));
         let (selected, after, until, limit) = match self {
+            Self::Whole => return format!("SELECT {} FROM {database}.{table}", all.join(",")),
             Self::Chunk { after, until, locks: false } => (all.join(","), after, until, "?"),
             Self::Chunk { after, until, locks: true } => (all.join(","), after, until, "? LOCK IN SHARE MODE"),
             Self::Cut { after } => (key.join(","), after, false, "?,1"),
         };
-        let (database, table) = (quoted(&schema.table.database), quoted(&schema.table.table));
         let mut query =
             format!("SELECT {selected} FROM {database}.{table} FORCE INDEX ({})", quoted(&layout.key_index));
         let ends = [after.then(|| compared(&bound, ">", ">")), until.then(|| compared(&bound, "<", "<="))];
@@ -159,6 +162,7 @@ mod tests {
             (Query::Cut { after: false }, "`k1`,`k2`", String::new(), "?,1"),
             (Query::Cut { after: true }, "`k1`,`k2`", format!(" WHERE {behind}"), "?,1"),
         ];
+        assert_eq!(Query::Whole.sql(&layout()), "SELECT `x`,`k1`,`k2` FROM `a``b`.`t`");
         for (query, columns, condition, limit) in rows {
             let expected = format!("SELECT {columns} {from}{condition} ORDER BY `k1`,`k2` LIMIT {limit}");
             assert_eq!(query.sql(&layout()), expected);

@@ -13,7 +13,7 @@ use cdchost_connector::{
     Clock, ConnectorError, EventSender, Source, SourceBarrier, SourceCommand, SourceContext, SourceEnd, SourceEvent,
     SourcePhase, SourceProgress, TableEvent,
 };
-use cdchost_model::{ChangeSeq, Epoch, SchemaChange};
+use cdchost_model::{ChangeSeq, Epoch, SchemaChange, TableId};
 use cdchost_mysql_position::{BinlogPosition, Reached, ServerUuid};
 use tokio::sync::{mpsc, watch};
 
@@ -116,6 +116,8 @@ struct Runner {
     was_lost: bool,
     reconnects: u64,
     losses: Losses,
+    /// The table that is handed on whole.
+    whole: Option<TableId>,
     last_disconnect: Option<String>,
 }
 
@@ -178,6 +180,7 @@ impl Runner {
             was_lost: false,
             reconnects: 0,
             losses: Losses::default(),
+            whole: None,
             last_disconnect: None,
         }
     }
@@ -368,6 +371,14 @@ impl Runner {
         }
     }
 
+    fn in_one_piece(&self) -> Option<String> {
+        match &self.whole {
+            Some(table) => Some(format!("table {table}, which has no key")),
+            None if self.barrier.is_some() && !self.log.is_between() => Some("a transaction".to_owned()),
+            None => None,
+        }
+    }
+
     /// Shows progress if it is time to.
     fn show_if_due(&mut self) {
         let now = self.clock.elapsed();
@@ -385,6 +396,7 @@ impl Runner {
             event_time_micros: self.log.event_time(),
             reconnects: self.reconnects,
             last_disconnect: self.last_disconnect.clone(),
+            in_one_piece: self.in_one_piece(),
             ignored: self.log.ignored().clone(),
             tables: self.tables.progress(&self.log.tables),
         });

@@ -12,7 +12,7 @@ use cdchost_mysql_row::{KeyValue, TableLayout, ValueRules};
 
 use super::offset::{State, TableState};
 use crate::binlog::{LogTables, Transactions};
-use crate::snapshot::{ReaderJob, Walk};
+use crate::snapshot::{ReaderJob, Walk, WholeJob};
 
 /// A table's walk, and what it has come to.
 #[derive(Debug)]
@@ -153,7 +153,14 @@ impl Tables {
         tables
     }
 
-    /// What is left to be read; a table that was begun comes first.
+    /// What is left to be read whole.
+    pub(super) fn whole_jobs(&self) -> Vec<WholeJob> {
+        let all = self.walks.iter().enumerate();
+        let left = all.filter(|(_, table)| table.walk != Walk::Done && table.layout.is_keyless());
+        left.map(|(table, walk)| WholeJob { table, layout: Arc::clone(&walk.layout) }).collect()
+    }
+
+    /// What is left to be read along a key; a table that was begun comes first.
     pub(super) fn jobs(&self) -> Vec<ReaderJob> {
         let job = |(table, walk): (usize, &TableWalk)| ReaderJob {
             table,
@@ -164,7 +171,7 @@ impl Tables {
             },
         };
         let begun = |table: &TableWalk| matches!(table.walk, Walk::Emitting { .. });
-        let all = || self.walks.iter().enumerate();
+        let all = || self.walks.iter().enumerate().filter(|(_, table)| !table.layout.is_keyless());
         let first = all().filter(|(_, table)| begun(table));
         let then = all().filter(|(_, table)| table.walk == Walk::Mute);
         first.chain(then).map(job).collect()

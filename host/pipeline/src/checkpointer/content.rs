@@ -100,9 +100,14 @@ impl InFlight {
         self.barrier.is_some() && self.prepared.iter().flatten().all(Option::is_some)
     }
 
+    /// Whether the source has not come to it.
+    pub(crate) fn awaits_barrier(&self) -> bool {
+        self.barrier.is_none()
+    }
+
     /// Who is waited for.
     pub(crate) fn holdup(&self, sinks: &[SinkPart]) -> Holdup {
-        if self.barrier.is_none() {
+        if self.awaits_barrier() {
             return (StopClass::Source, "the barrier did not arrive from the source".into());
         }
         for (sink, writers) in sinks.iter().zip(&self.prepared) {

@@ -107,7 +107,16 @@ impl Source for SimSource {
                 biased;
                 command = context.commands.recv() => match command {
                     None => return Ok(()),
-                    Some(SourceCommand::Barrier(epoch)) => self.barrier(epoch, events).await?,
+                    Some(SourceCommand::Barrier(epoch)) => {
+                        let shown = |piece: Option<&str>| context.progress.send_modify(|progress| {
+                            progress.in_one_piece = piece.map(str::to_owned);
+                        });
+                        shown(self.world.is_held("piece").then_some("a transaction"));
+                        self.world.pass("piece").await;
+                        self.world.pass("source").await;
+                        shown(None);
+                        self.barrier(epoch, events).await?;
+                    }
                     Some(SourceCommand::Committed(epoch)) => self.check_committed(epoch),
                 },
                 () = context.clock.sleep(pause), if more => self.tell(events).await?,

@@ -136,6 +136,11 @@ impl World {
         });
     }
 
+    /// Whether calls of this name are held.
+    pub fn is_held(&self, name: &'static str) -> bool {
+        self.holds.borrow().contains(name)
+    }
+
     /// Waits while calls of this name are held.
     pub async fn pass(&self, name: &'static str) {
         self.holds.subscribe().wait_for(|holds| !holds.contains(name)).await.unwrap();

@@ -2,22 +2,28 @@
 
 use std::time::Duration;
 
+use arrow_array::RecordBatch;
 use cdchost_connector::{EventSender, SourceCommand, SourceEnd, SourceEvent, SourcePhase};
 use cdchost_mysql_look::session::{self, SessionError};
 use cdchost_mysql_position::{BinlogPosition, ServerUuid};
+use cdchost_mysql_row::KeyValue;
 use cdchost_mysql_wire::WireError;
 use futures_util::FutureExt;
 use tokio::sync::mpsc::error::TryRecvError;
+use tokio::sync::oneshot;
 
 use super::super::connect::LogConnection;
 use super::super::refusal::{LogLoss, chain, log_loss, session_error};
-use super::windows::read_batch;
+use super::windows::{read_batch, standing};
 use super::{Halt, PROGRESS_PERIOD, Runner};
 use crate::binlog::Seen;
-use crate::snapshot::Request;
+use crate::snapshot::{Request, Whole, WholeRows};
 
 /// Heartbeats that may be missed before the link counts as broken.
 const HEARTBEATS_MISSED_MAX: u32 = 3;
+
+/// The longest time that the stream stands still for a look at a table.
+const LOOK_MAX: Duration = Duration::from_secs(30);
 
 /// What ended the following of one connection.
 #[derive(Debug)]
@@ -212,7 +218,10 @@ impl Runner {
         let lag = self.log.event_time().map_or(0, |time| self.clock.now_micros().saturating_sub(time));
         let lag = Duration::from_micros(u64::try_from(lag).unwrap_or(0));
         if self.windows.may_arm(lag, self.caught_up) && self.log.has_passed_known() {
-            self.windows.arm(&mut self.log, &mut self.tables, self.server);
+            while let Some(look) = self.windows.arm(&mut self.log, &mut self.tables, self.server) {
+                self.await_look(look).await?;
+                self.merge_passed(events).await?;
+            }
         }
         Ok(())
     }
@@ -226,27 +235,106 @@ impl Runner {
             // Earlier changes of the same keys come first.
             self.flush(events).await?;
             let place = passed.table;
-            let (is_last, next) = (passed.chunk.is_last, passed.chunk.next.clone());
-            if let Some(batch) = read_batch(&self.tables.get_mut(place).layout, passed, self.log.seq())? {
-                self.tables.get_mut(place).rows_read += batch.rows() as u64;
-                self.send(SourceEvent::Batch(batch), events).await?;
-            }
-            self.tables.get_mut(place).merged(next, is_last);
-            let table = self.tables.get_mut(place);
-            tracing::info!(
-                event = "chunk-merged",
-                table = %table.layout.schema.table,
-                chunk = table.chunks,
-                is_last,
-                "chunk merged"
-            );
-            if self.tables.all_done() {
-                self.phase = SourcePhase::Streaming;
-                tracing::info!(event = "snapshot-done", "all tables are read");
-                self.show();
-            }
+            let (is_last, next, read_at) = (passed.chunk.is_last, passed.chunk.next.clone(), passed.chunk.read_at);
+            let rows = standing(&self.tables.get(place).layout, passed)?;
+            self.send_read(place, rows, read_at, events).await?;
+            self.merged(place, next, is_last);
+        }
+        while let Some(whole) = self.windows.take_whole(self.server, self.log.position()) {
+            self.flush(events).await?;
+            self.hand_on_whole(whole, events).await?;
         }
         Ok(())
+    }
+
+    /// Stands still until a table that is read whole has been looked at: what the table goes through behind that place
+    /// must not be passed by.
+    async fn await_look(&mut self, mut look: oneshot::Receiver<Whole>) -> Result<(), Halt> {
+        let clock = std::sync::Arc::clone(&self.clock);
+        let mut too_long = clock.sleep(LOOK_MAX);
+        loop {
+            tokio::select! {
+                biased;
+                looked = &mut look => {
+                    // Where there is none, the reader tries again.
+                    if let Ok(whole) = looked {
+                        self.windows.begun_whole(whole);
+                    }
+                    return Ok(());
+                }
+                () = &mut too_long => return Ok(()),
+                () = clock.sleep(PROGRESS_PERIOD) => self.show_or_stop()?,
+            }
+        }
+    }
+
+    /// Shows progress where the engine is not heard for a while, and ends where it has ended.
+    fn show_or_stop(&mut self) -> Result<(), Halt> {
+        self.show();
+        if self.commands.is_closed() { Err(Halt::Stopped) } else { Ok(()) }
+    }
+
+    /// Hands on a table that is read whole. The log is not read meanwhile, and there is no cut: the rows come between two
+    /// of its transactions.
+    async fn hand_on_whole(&mut self, mut whole: Whole, events: &mut dyn EventSender) -> Result<(), Halt> {
+        let place = whole.table;
+        self.tables.get_mut(place).begin();
+        self.log.tables.set_emits(place);
+        self.whole = Some(self.tables.get(place).layout.schema.table.clone());
+        self.show();
+        let clock = std::sync::Arc::clone(&self.clock);
+        loop {
+            let next = tokio::select! {
+                biased;
+                next = whole.rows.recv() => next.expect("the reader of a whole table says how it ends"),
+                () = clock.sleep(PROGRESS_PERIOD) => {
+                    self.show_or_stop()?;
+                    continue;
+                }
+            };
+            match next {
+                WholeRows::Rows(rows) => self.send_read(place, rows, whole.read_at, events).await?,
+                WholeRows::End => break,
+                WholeRows::Failed(error) => return Err(error.into()),
+            }
+            self.show_if_due();
+        }
+        self.whole = None;
+        self.merged(place, None, true);
+        Ok(())
+    }
+
+    /// Hands on rows that were read.
+    async fn send_read(
+        &mut self,
+        place: usize,
+        rows: RecordBatch,
+        read_at: i64,
+        events: &mut dyn EventSender,
+    ) -> Result<(), Halt> {
+        let Some(batch) = read_batch(&self.tables.get(place).layout, rows, read_at, self.log.seq())? else {
+            return Ok(());
+        };
+        self.tables.get_mut(place).rows_read += batch.rows() as u64;
+        self.send(SourceEvent::Batch(batch), events).await
+    }
+
+    /// A chunk, or a whole table, was handed on.
+    fn merged(&mut self, place: usize, next: Option<Vec<KeyValue>>, is_last: bool) {
+        let table = self.tables.get_mut(place);
+        table.merged(next, is_last);
+        tracing::info!(
+            event = "chunk-merged",
+            table = %table.layout.schema.table,
+            chunk = table.chunks,
+            is_last,
+            "chunk merged"
+        );
+        if self.tables.all_done() {
+            self.phase = SourcePhase::Streaming;
+            tracing::info!(event = "snapshot-done", "all tables are read");
+            self.show();
+        }
     }
 }
 

@@ -4,20 +4,23 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow_array::RecordBatch;
 use arrow_select::filter::filter_record_batch;
 use cdchost_config::{ChunkConfig, MysqlConfig, Watermark};
 use cdchost_connector::{Clock, ConnectorError, StopClass};
 use cdchost_model::{ChangeBatch, Op, RowMeta, TransactionRun};
-use cdchost_mysql_position::{Reached, ServerUuid};
+use cdchost_mysql_position::{BinlogPosition, Reached, ServerUuid};
 use cdchost_mysql_row::TableLayout;
 use cdchost_mysql_wire::ConnectOptions;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::super::connect::LogConnection;
 use super::super::tables::Tables;
 use crate::binlog::Transactions;
-use crate::snapshot::{ArmRequest, Armed, Chunk, Fault, PassedChunk, ReaderSetup, Request, Shares, Sight, run_reader};
+use crate::snapshot::{
+    ArmRequest, Armed, Chunk, Fault, PassedChunk, ReaderSetup, Request, Shares, Sight, Whole, run_reader, run_whole,
+};
 
 /// Windows that are open at once for each reader: one whose chunk waits for the stream, one whose chunk is being read.
 const OPEN_PER_READER: usize = 2;
@@ -44,6 +47,8 @@ pub(super) struct WindowWork {
     /// Windows asked for, in order.
     wanted: VecDeque<ArmRequest>,
     filled: usize,
+    /// A table that is read whole.
+    whole: Option<Whole>,
 }
 
 impl WindowWork {
@@ -58,6 +63,7 @@ impl WindowWork {
             requests: None,
             wanted: VecDeque::new(),
             filled: 0,
+            whole: None,
         }
     }
 
@@ -83,6 +89,7 @@ impl WindowWork {
         self.tasks.abort_all();
         self.wanted.clear();
         self.filled = 0;
+        self.whole = None;
         let (sender, receiver) = mpsc::channel(self.readers);
         self.requests = Some(receiver);
         let setup = ReaderSetup {
@@ -97,6 +104,7 @@ impl WindowWork {
         for reader in 0..self.readers {
             self.tasks.spawn(run_reader(ReaderSetup { reader, ..setup.clone() }));
         }
+        self.tasks.spawn(run_whole(ReaderSetup { reader: self.readers, ..setup }, tables.whole_jobs()));
     }
 
     /// Whether readers run.
@@ -106,12 +114,12 @@ impl WindowWork {
 
     /// Whether there is nothing to tend.
     pub(super) fn is_idle(&self) -> bool {
-        self.wanted.is_empty() && self.filled == 0 && self.requests.is_none()
+        self.wanted.is_empty() && !self.has_chunks() && self.requests.is_none()
     }
 
     /// Whether a chunk waits for the stream.
     pub(super) fn has_chunks(&self) -> bool {
-        self.filled > 0
+        self.filled > 0 || self.whole.is_some()
     }
 
     /// The readers' next request; waits for ever where none runs.
@@ -142,12 +150,32 @@ impl WindowWork {
         self.filled += usize::from(log.windows.fill(number, chunk));
     }
 
-    /// Opens the windows that are asked for, as far as they have room. Between transactions only.
-    pub(super) fn arm(&mut self, log: &mut Transactions, tables: &mut Tables, server: ServerUuid) {
-        let Some(options) = self.options.clone() else { return };
+    /// A table is read whole from here on.
+    pub(super) fn begun_whole(&mut self, whole: Whole) {
+        self.whole = Some(whole);
+    }
+
+    /// A table that is read whole, if its rows are of the place where the stream stands.
+    pub(super) fn take_whole(&mut self, server: ServerUuid, position: &BinlogPosition) -> Option<Whole> {
+        self.whole.take_if(|whole| whole.server == server && *position >= whole.place)
+    }
+
+    /// Opens the windows that are asked for, as far as they have room. Between transactions only. Where a table that is
+    /// to be read whole is among them: what to wait for before the stream goes on.
+    pub(super) fn arm(
+        &mut self,
+        log: &mut Transactions,
+        tables: &mut Tables,
+        server: ServerUuid,
+    ) -> Option<oneshot::Receiver<Whole>> {
+        let options = self.options.clone()?;
         while let Some(request) = self.next_wanted(log) {
-            tables.get_mut(request.table).begin();
-            log.tables.set_emits(request.table);
+            let mut number = 0;
+            if request.whole.is_none() {
+                tables.get_mut(request.table).begin();
+                log.tables.set_emits(request.table);
+                number = log.windows.arm(request.table, request.reader);
+            }
             let sight = match self.watermark {
                 _ if log.windows.fault == Fault::NoWait => Sight::Naive,
                 Watermark::Gtid => match log.executed() {
@@ -158,13 +186,12 @@ impl WindowWork {
                 Watermark::Lag(lag) => Sight::Lag(lag),
             };
             // Nobody takes the answer only if the readers were ended, and then all their windows are closed.
-            let _ = request.reply.send(Armed {
-                number: log.windows.arm(request.table, request.reader),
-                server,
-                options: Arc::clone(&options),
-                sight,
-            });
+            let _ = request.reply.send(Armed { number, server, options: Arc::clone(&options), sight });
+            if request.whole.is_some() {
+                return request.whole;
+            }
         }
+        None
     }
 
     /// The request to be served next: one for a stretch that others wait for, or the oldest if there is room. A window
@@ -214,18 +241,22 @@ impl WindowWork {
     }
 }
 
-/// The batch of a chunk's rows that stand; none where no row does.
+/// The rows of a chunk that stand.
+pub(super) fn standing(layout: &TableLayout, passed: PassedChunk) -> Result<RecordBatch, ConnectorError> {
+    let rows = passed.chunk.rows;
+    if passed.keep.count_set_bits() == rows.num_rows() {
+        return Ok(rows);
+    }
+    filter_record_batch(&rows, &passed.keep.into()).map_err(|error| no_batch(layout, error))
+}
+
+/// The batch of rows that were read at a time, in microseconds since the epoch; none where there are no rows.
 pub(super) fn read_batch(
     layout: &TableLayout,
-    passed: PassedChunk,
+    rows: RecordBatch,
+    read_at: i64,
     seq: i64,
 ) -> Result<Option<ChangeBatch>, ConnectorError> {
-    let PassedChunk { chunk, keep, .. } = passed;
-    let rows = if keep.count_set_bits() == chunk.rows.num_rows() {
-        chunk.rows
-    } else {
-        filter_record_batch(&chunk.rows, &keep.into()).map_err(|error| no_batch(layout, error))?
-    };
     let count = rows.num_rows();
     if count == 0 {
         return Ok(None);
@@ -234,7 +265,7 @@ pub(super) fn read_batch(
         rows: u32::try_from(count).expect("a chunk is far below 2^32 rows"),
         id: None,
         position: None,
-        commit_time: chunk.read_at,
+        commit_time: read_at,
     };
     let meta =
         RowMeta { change_seq: vec![seq; count].into(), ordinal: (0..run.rows).collect(), transactions: vec![run] };
