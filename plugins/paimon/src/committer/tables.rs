@@ -51,6 +51,22 @@ pub(super) fn create(folder: &TableFolder, schema: &Schema, settings: &Settings,
     }
 }
 
+/// A run that ended before its first commit leaves a table without rows, and the source's table may have changed since:
+/// it becomes what is wanted now.
+fn put_over(folder: &TableFolder, schema: &LakeSchema) -> Result<()> {
+    let table = folder.id.to_string();
+    match folder.put_if_absent(&LakeSchema::path(schema.id), &schema.to_json())? {
+        Creation::Created => {
+            log(Level::Info, "table without rows made anew in the lake", &[("table", &table)]);
+            Ok(())
+        }
+        Creation::AlreadyExists => {
+            let message = format!("table {table} of the lake was changed by somebody else just now");
+            Err(PluginError::remote("schema-vanishes", message).with_table(&folder.id))
+        }
+    }
+}
+
 fn adopt(folder: &TableFolder, found: &LakeSchema, wanted: &LakeSchema) -> Result<()> {
     let table = &folder.id;
     let owner =
@@ -65,6 +81,10 @@ fn adopt(folder: &TableFolder, found: &LakeSchema, wanted: &LakeSchema) -> Resul
         return Err(PluginError::config("other-pipeline", message).with_table(table));
     }
     if let Some(difference) = found.difference(wanted) {
+        let is_own = owner(found).is_some() && owner(found) == owner(wanted);
+        if is_own && folder.newest_snapshot(None)?.is_none() {
+            return put_over(folder, &found.replaced_by(wanted));
+        }
         let message = format!(
             "table {table} is in the lake already, but {difference}: move it away, or route the source's table to another name"
         );

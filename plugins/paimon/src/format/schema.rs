@@ -199,6 +199,14 @@ impl LakeSchema {
         }
     }
 
+    /// The next schema of this table, with the columns of another one. No column is one of before, so none has its id.
+    #[must_use]
+    pub fn replaced_by(&self, wanted: &Self) -> Self {
+        let first = self.highest_field_id + 1;
+        let fields = wanted.fields.iter().map(|field| SchemaField { id: field.id + first, ..field.clone() }).collect();
+        Self { id: self.id + 1, fields, highest_field_id: wanted.highest_field_id + first, ..wanted.clone() }
+    }
+
     /// Reads a schema file.
     pub fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(bytes)
@@ -314,6 +322,16 @@ mod tests {
         for text in ["VARCHAR(20)", "DECIMAL", "TIMESTAMP(6", "TIME(0)", "", "INT(5) x"] {
             assert_eq!(LakeType::parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn columns_of_a_table_made_anew_have_ids_of_their_own() {
+        let mut wanted = schema();
+        wanted.fields.remove(1);
+        let next = LakeSchema { id: 4, ..schema() }.replaced_by(&wanted);
+        let ids: Vec<_> = next.fields.iter().map(|field| (field.id, field.name.as_str())).collect();
+        assert_eq!((next.id, next.highest_field_id), (5, 5));
+        assert_eq!(ids, [(3, "id"), (5, "at")]);
     }
 
     #[test]

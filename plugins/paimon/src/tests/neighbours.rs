@@ -150,3 +150,24 @@ fn options_of_a_table_come_from_the_pipeline_file() {
         ]
     );
 }
+
+#[test]
+fn a_table_that_has_changed_before_its_first_commit_is_made_anew() {
+    let before =
+        schema("orders", &[("id", LogicalType::Int32, false), ("remark", LogicalType::Text { max: None }, true)]);
+    let warehouse = Warehouse::new();
+    let (mut killed, _) = warehouse.start(1, None, &[]).unwrap();
+    killed.create(&before).unwrap();
+    killed.write(&before, &[(1, Op::Read, 2, Some("lost"))]).unwrap();
+    killed.prepare(1).unwrap();
+    let (mut run, _) = warehouse.start(2, None, &[]).unwrap();
+    run.create(&orders()).unwrap();
+    run.epoch(1, &orders(), &[(1, Op::Read, 2, Some("a")), (2, Op::Read, 2, Some("b"))]);
+    assert_eq!(warehouse.rows("orders"), [(1, "a".to_owned()), (2, "b".to_owned())].into());
+    assert_eq!(warehouse.snapshots("orders")[0].schema_id, 1);
+    warehouse.keep("made-anew");
+    // With rows in it, it is not.
+    let (mut later, _) = warehouse.start(3, Some(&cut(1, 2)), &[]).unwrap();
+    let error = later.create(&before).unwrap_err();
+    assert_eq!(error.code, "table-differs");
+}
