@@ -11,6 +11,7 @@ mod mariadb;
 mod packed;
 mod placing;
 mod refusing;
+mod resetting;
 mod sharing;
 mod typing;
 

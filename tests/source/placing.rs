@@ -16,7 +16,7 @@ use super::load::{Load, is_found_out, read_under_load};
 use super::refusing::refused;
 use super::{config, config_of, database, database_on};
 
-fn options() -> ServerOptions {
+pub(crate) fn options() -> ServerOptions {
     let extra = ["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"];
     ServerOptions { extra: extra.map(str::to_owned).to_vec(), ..ServerOptions::default() }
 }

@@ -22,7 +22,7 @@ struct Story {
     events: usize,
 }
 
-const STORIES: [Story; 4] = [
+const STORIES: [Story; 5] = [
     Story {
         name: "documents in part",
         family: "mysql",
@@ -83,6 +83,21 @@ const STORIES: [Story; 4] = [
         ],
         changes: &["INSERT INTO t VALUES (3, 1, 1, 1), (4, 2, 6, 1)", "UPDATE t SET e = 3, s = 5"],
         events: 2 + 2 + 4,
+    },
+    Story {
+        name: "labels that the server writes behind a backslash",
+        family: "",
+        before: &[
+            r#"CREATE TABLE t (id INT PRIMARY KEY,
+                e ENUM('e\\f', 'n\nx', 'r\rx', 'z\0x', 't\tx', 'it''s', 'c"d', '\\', '\Z'),
+                s SET('a\\b', '\'', 'n\n') CHARACTER SET latin1)"#,
+            "INSERT INTO t VALUES (1, 1, 1), (2, 2, 7), (3, 3, 2), (4, 4, 4), (5, 5, NULL)",
+        ],
+        changes: &[
+            "INSERT INTO t VALUES (6, 6, 3), (7, 7, 5), (8, 8, 6), (9, 9, 0), (10, 4, 1)",
+            "UPDATE t SET e = 2, s = 3 WHERE id < 3",
+        ],
+        events: 5 + 5 + 2,
     },
     Story {
         name: "more than 255 labels",

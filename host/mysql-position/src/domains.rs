@@ -39,6 +39,11 @@ impl DomainGtids {
         other.last.iter().all(|(&domain, &(_, number))| self.has(domain, number))
     }
 
+    /// Whether it has transactions of all domains of which the other has some.
+    pub fn knows_domains_of(&self, other: &Self) -> bool {
+        other.last.keys().all(|domain| self.last.contains_key(domain))
+    }
+
     /// As bytes: count, then domain, server and number of each, little-endian.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let count = u32::try_from(self.last.len()).expect("domains are numbered by 32 bits");
@@ -105,6 +110,7 @@ mod tests {
         assert!(of("0-1-5,1-1-9").contains(&of("0-2-5")));
         assert!(!of("0-1-5").contains(&of("1-1-1")));
         assert!(!of("0-1-5,1-1-1").contains(&of("0-1-4,1-1-2")));
+        assert!(of("0-1-5,1-1-1").knows_domains_of(&of("0-1-9")) && !of("0-1-5").knows_domains_of(&of("1-1-1")));
         assert!(of("0-1-5").has(0, 5) && !of("0-1-5").has(0, 6));
     }
 }

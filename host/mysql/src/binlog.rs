@@ -1,9 +1,11 @@
 //! The log: transactions out of events, rows out of their bytes, straight into columns.
 
 mod gather;
+mod log_file;
 mod tables;
 mod transaction;
 
 pub(crate) use gather::{BATCH_BYTES, BATCH_ROWS, value_error};
+pub(crate) use log_file::LogFile;
 pub(crate) use tables::LogTables;
 pub(crate) use transaction::{LogStart, Seen, Transactions};

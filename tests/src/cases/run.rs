@@ -211,7 +211,7 @@ impl Bench {
 fn stopped(pipeline: &Pipeline, error: anyhow::Error) -> Result<Outcome> {
     let events = Journal::new(&pipeline.log()).read()?;
     let last = events.iter().rev().find(|event| event.name == "pipeline-failed");
-    if let Some(event) = last.filter(|event| event.text("class") == Some("schema")) {
+    if let Some(event) = last.filter(|event| event.text("code") == Some("mysql-table-changed")) {
         return Ok(Outcome::Skipped(event.text("reason").context("a failure has a reason")?.to_owned()));
     }
     // A start that fell between the drop and the making of the only table.

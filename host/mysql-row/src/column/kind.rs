@@ -251,7 +251,8 @@ fn parse_sizes(rest: &str) -> Option<(Vec<u32>, &str)> {
     Some((sizes, attributes))
 }
 
-/// `('a','it''s')` as labels, whatever follows. The server doubles quotes inside of labels and writes all else as it is.
+/// `('a','it''s')` as labels, whatever follows. The server doubles quotes inside of labels, and writes
+/// backslashes, ends of lines and NUL behind a backslash; all else as it is.
 fn parse_labels(rest: &str) -> Option<Vec<Box<str>>> {
     let mut chars = rest.trim().strip_prefix('(')?.chars().peekable();
     let mut labels = Vec::new();
@@ -267,6 +268,13 @@ fn parse_labels(rest: &str) -> Option<Vec<Box<str>>> {
                     label.push('\'');
                 }
                 '\'' => break,
+                '\\' => label.push(match chars.next()? {
+                    'n' => '\n',
+                    'r' => '\r',
+                    '0' => '\0',
+                    'Z' => '\u{1a}',
+                    other => other,
+                }),
                 other => label.push(other),
             }
         }

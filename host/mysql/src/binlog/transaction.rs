@@ -10,6 +10,7 @@ use cdchost_mysql_position::{BinlogPosition, Reached, ServerUuid, Tag, Transacti
 use cdchost_mysql_wire::binlog::{Event, EventBody, EventHeader, GtidEvent, MariadbGtid};
 
 use super::gather::TransactionFacts;
+use super::log_file::LogFile;
 use super::tables::{LogTables, place};
 use crate::snapshot::{Chunk, PassedChunk, Windows};
 
@@ -70,6 +71,8 @@ pub(crate) struct Transactions {
     prepared: BTreeSet<String>,
     /// The XA transaction that was begun last.
     xa: Option<String>,
+    /// The file of the log that was read last.
+    log_file: Option<LogFile>,
 }
 
 /// The part of an id that transactions one after the other have in common.
@@ -111,15 +114,27 @@ impl Transactions {
             has_passed_known: false,
             prepared: std::mem::take(&mut start.prepared),
             xa: None,
+            log_file: None,
             prefix: Prefix::of(TransactionSource::default(), None),
             start,
         }
     }
 
     /// Goes on where an earlier run was, until a connection says where its events are.
-    pub(crate) fn resume(&mut self, position: BinlogPosition, event_time: i64) {
+    pub(crate) fn resume(&mut self, position: BinlogPosition, event_time: i64, log_file: Option<LogFile>) {
         self.position = position;
+        self.log_file = log_file;
         self.event_time = Some(event_time).filter(|time| *time > 0);
+    }
+
+    /// The log that comes next is another server's.
+    pub(crate) fn changes_server(&mut self) {
+        self.log_file = None;
+    }
+
+    /// The file of the log that was read last.
+    pub(crate) fn log_file(&self) -> Option<&LogFile> {
+        self.log_file.as_ref()
     }
 
     /// Takes out a chunk whose window the stream has passed. Between transactions only.
@@ -241,13 +256,30 @@ impl Transactions {
                 let what = "the server says in its log that changes may be missing (INCIDENT)";
                 return Err(self.refused("mysql-incident", what, ANEW_INSTRUCTION));
             }
-            EventBody::FormatDescription(_) if event.header.end_position == 0 => {}
-            EventBody::FormatDescription(_) => self.tables.forget_maps(),
+            EventBody::FormatDescription(_) => {
+                self.opens(event.header.timestamp)?;
+                // Without a place it is the one that a connection begins with.
+                if event.header.end_position != 0 {
+                    self.tables.forget_maps();
+                }
+            }
             EventBody::Stop | EventBody::PreviousGtids(_) | EventBody::RowsQuery(_) | EventBody::Skipped => {}
         }
         self.moved(&event.header);
         self.stands();
         Ok(seen)
+    }
+
+    /// A file of the log begins to be read: the one where the stream stands.
+    fn opens(&mut self, begun: u32) -> Result<(), ConnectorError> {
+        let file = LogFile { name: Arc::clone(&self.position.file), begun };
+        match &self.log_file {
+            Some(last) if !last.may_be_followed_by(&file) => Err(last.not_followed_by(&file)),
+            _ => {
+                self.log_file = Some(file);
+                Ok(())
+            }
+        }
     }
 
     #[inline]
@@ -299,7 +331,7 @@ impl Transactions {
             commit_time: commit_time.unwrap_or_else(|| i64::from(header.timestamp) * 1_000_000),
         };
         self.current = Some(Current {
-            is_known: self.executed.has(&name),
+            is_known: self.is_known(&name),
             name,
             facts,
             has_begun: false,
@@ -307,6 +339,12 @@ impl Transactions {
             seq_before: self.seq,
         });
         Ok(())
+    }
+
+    /// Whether a transaction was handed on. A server of MariaDB begins behind the last one of each domain, and numbers may
+    /// go back within a domain, so there none is.
+    fn is_known(&self, name: &TransactionName) -> bool {
+        !matches!(name, TransactionName::Domain(..)) && self.executed.has(name)
     }
 
     #[inline]

@@ -116,7 +116,8 @@ async fn connect_host(request: &LogRequest, host: usize) -> Result<LogConnection
         Reached::Gtids(executed) => start_by_gtids(name, executed, &state)?,
         Reached::Place(place) if *last_server == state.uuid => start_at_place(place)?,
         Reached::Domains(domains) => {
-            start_by_domains(name, domains, &session::domains(&mut connection).await.map_err(failed)?)?
+            let has = session::domains(&mut connection).await.map_err(failed)?;
+            start_by_domains(name, domains, &has, *last_server == state.uuid)?
         }
         Reached::Place(_) => return Err(NoLog::Final(refusal::other_server(name, *last_server, state.uuid))),
     };
@@ -132,7 +133,7 @@ async fn connect_host(request: &LogRequest, host: usize) -> Result<LogConnection
 
 /// A server's log only grows. One that ends before what was read from it was begun anew, or lost its end in a crash;
 /// the numbers of its transactions then stand for others than those that were handed on.
-fn log_was_reset(host: &str, read: &BinlogPosition, end: &BinlogPosition) -> ConnectorError {
+pub(super) fn log_was_reset(host: &str, read: &BinlogPosition, end: &BinlogPosition) -> ConnectorError {
     let message = format!("the log of {host} ends at {end}, but was read up to {read}: it was reset or lost its end");
     ConnectorError::stop(StopClass::SourceGap, "mysql-log-reset", message)
         .with_instruction("start the pipeline anew with an empty checkpoint store and an empty target")
@@ -154,9 +155,15 @@ fn start_by_gtids(name: &str, executed: &GtidSet, state: &ServerState) -> Result
     Ok(DumpStart::Gtid(set))
 }
 
-/// All that follows in each domain. A server that does not know a domain would wait for it in silence.
-fn start_by_domains(name: &str, executed: &DomainGtids, server: &DomainGtids) -> Result<DumpStart, NoLog> {
-    if !server.contains(executed) {
+/// All that follows in each domain. A server that does not know a domain would wait for it in silence. Numbers may go back
+/// within a domain, so they say nothing of the server that they come from.
+fn start_by_domains(
+    name: &str,
+    executed: &DomainGtids,
+    server: &DomainGtids,
+    is_same: bool,
+) -> Result<DumpStart, NoLog> {
+    if !(server.contains(executed) || is_same && server.knows_domains_of(executed)) {
         let reason = format!("{name} lacks transactions that were handed on: it has {server}, and {executed} were");
         return Err(NoLog::Again { error: refusal::lost_transactions(reason.clone()), reason });
     }

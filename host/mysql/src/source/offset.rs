@@ -5,13 +5,16 @@ use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_model::{SourceOffset, StateBlob, TableId, TableSchema};
 use serde::{Deserialize, Serialize};
 
+use crate::binlog::LogFile;
 use crate::snapshot::Walk;
 use cdchost_mysql_position::{BinlogPosition, DomainGtids, GtidSet, Reached, ServerUuid};
 
-/// Formats of offsets written here: with a set of transactions, with a place alone, with domains of MariaDB.
+/// Formats of offsets: with a set of transactions, with a place alone, with domains of MariaDB.
 const OFFSET_OF_GTIDS: u8 = 1;
 const OFFSET_OF_PLACE: u8 = 2;
 const OFFSET_OF_DOMAINS: u8 = 3;
+/// Added to the format where the file of the log follows the place, as it is written here.
+const WITH_LOG_FILE: u8 = 0x10;
 /// Format of states written here.
 const STATE_FORMAT: u32 = 1;
 /// A server's file names are far shorter.
@@ -20,8 +23,9 @@ const FILE_BYTES_MAX: usize = 512;
 /// Where the source stands.
 ///
 /// As bytes: format (1 byte), server uuid (16), event time (i64), change-seq (i64), byte in the file (u64), length of
-/// the file's name (u16) and the name, and then in format 1 the set of transactions; numbers little-endian. In format 2,
-/// of a server without GTIDs, the place is all there is; in format 3 MariaDB's domains follow.
+/// the file's name (u16) and the name; with 16 added to the format when the log's last file was begun (u32, seconds since
+/// the epoch), length of its name (u16) and the name; and then in format 1 the set of transactions; numbers little-endian.
+/// In format 2, of a server without GTIDs, the place is all there is; in format 3 MariaDB's domains follow.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Offset {
     /// Transactions handed on.
@@ -32,6 +36,8 @@ pub(crate) struct Offset {
     pub(crate) server: ServerUuid,
     /// Commit time of the last transaction, in microseconds since the epoch; 0 for none.
     pub(crate) event_time: i64,
+    /// The file of the log that was read last, where one was.
+    pub(crate) log_file: Option<LogFile>,
     /// The change-seq taken last.
     pub(crate) seq: i64,
 }
@@ -68,19 +74,21 @@ pub(crate) struct TableState {
 
 impl Offset {
     pub(crate) fn encode(&self) -> SourceOffset {
-        let file = self.position.file.as_bytes();
-        let mut out = vec![match self.executed {
+        let kind = match self.executed {
             Reached::Gtids(_) => OFFSET_OF_GTIDS,
             Reached::Place(_) => OFFSET_OF_PLACE,
             Reached::Domains(_) => OFFSET_OF_DOMAINS,
-        }];
+        };
+        let mut out = vec![kind | self.log_file.as_ref().map_or(0, |_| WITH_LOG_FILE)];
         out.extend_from_slice(&self.server.0);
         out.extend_from_slice(&self.event_time.to_le_bytes());
         out.extend_from_slice(&self.seq.to_le_bytes());
         out.extend_from_slice(&self.position.offset.to_le_bytes());
-        let length = u16::try_from(file.len()).expect("a file's name is short");
-        out.extend_from_slice(&length.to_le_bytes());
-        out.extend_from_slice(file);
+        put_name(&self.position.file, &mut out);
+        if let Some(file) = &self.log_file {
+            out.extend_from_slice(&file.begun.to_le_bytes());
+            put_name(&file.name, &mut out);
+        }
         match &self.executed {
             Reached::Gtids(set) => set.encode(&mut out),
             Reached::Domains(domains) => domains.encode(&mut out),
@@ -103,12 +111,17 @@ impl Offset {
         let (event_time, rest) = rest.split_first_chunk::<8>()?;
         let (seq, rest) = rest.split_first_chunk::<8>()?;
         let (offset, rest) = rest.split_first_chunk::<8>()?;
-        let (length, rest) = rest.split_first_chunk::<2>()?;
-        let length = usize::from(u16::from_le_bytes(*length));
-        let (file, set) = rest.split_at_checked(length).filter(|_| length <= FILE_BYTES_MAX)?;
+        let (file, mut set) = take_name(rest)?;
+        let mut log_file = None;
+        if format & WITH_LOG_FILE != 0 {
+            let (begun, rest) = set.split_first_chunk::<4>()?;
+            let (name, rest) = take_name(rest)?;
+            log_file = Some(LogFile { name: name.into(), begun: u32::from_le_bytes(*begun) });
+            set = rest;
+        }
         let seq = i64::from_le_bytes(*seq);
-        let position = BinlogPosition::new(std::str::from_utf8(file).ok()?, u64::from_le_bytes(*offset));
-        let executed = match format {
+        let position = BinlogPosition::new(file, u64::from_le_bytes(*offset));
+        let executed = match format & !WITH_LOG_FILE {
             OFFSET_OF_GTIDS => Reached::Gtids(GtidSet::decode(set).ok()?),
             OFFSET_OF_DOMAINS => Reached::Domains(DomainGtids::decode(set)?),
             OFFSET_OF_PLACE if set.is_empty() && !file.is_empty() => Reached::Place(position.clone()),
@@ -119,9 +132,23 @@ impl Offset {
             position,
             server: ServerUuid(*server),
             event_time: i64::from_le_bytes(*event_time),
+            log_file,
             seq: (seq >= 0).then_some(seq)?,
         })
     }
+}
+
+fn put_name(name: &str, out: &mut Vec<u8>) {
+    let length = u16::try_from(name.len()).expect("a file's name is short");
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(name.as_bytes());
+}
+
+fn take_name(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<2>()?;
+    let length = usize::from(u16::from_le_bytes(*length));
+    let (name, rest) = rest.split_at_checked(length).filter(|_| length <= FILE_BYTES_MAX)?;
+    Some((std::str::from_utf8(name).ok()?, rest))
 }
 
 impl State {
@@ -160,6 +187,7 @@ mod tests {
             position: BinlogPosition::new("binlog.000007", 5_000_000_000),
             server: ServerUuid([7; 16]),
             event_time: 1_700_000_000_000_000,
+            log_file: None,
             seq: 42,
         }
     }
@@ -170,6 +198,18 @@ mod tests {
         let tagged = GtidSet::parse("3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:blue:8").unwrap();
         let tagged = Offset { executed: Reached::Gtids(tagged), ..offset() };
         assert_eq!(Offset::decode(&tagged.encode()).unwrap(), tagged);
+    }
+
+    #[test]
+    fn the_file_of_the_log_comes_back() {
+        let log_file = Some(LogFile { name: "binlog.000008".into(), begun: 1_700_000_001 });
+        let offset = Offset { log_file, ..offset() };
+        let bytes = offset.encode().0;
+        assert_eq!((bytes[0], Offset::read(&bytes)), (0x11, Some(offset)));
+        assert_eq!(&bytes[56..][..6], [&1_700_000_001u32.to_le_bytes()[..], &[13, 0]].concat());
+        for length in 0..bytes.len() {
+            assert_eq!(Offset::read(&bytes[..length]), None, "{length}");
+        }
     }
 
     const KEPT: &str = "0107070707070707070707070707070707\

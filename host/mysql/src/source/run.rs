@@ -116,6 +116,8 @@ struct Runner {
     was_lost: bool,
     reconnects: u64,
     losses: Losses,
+    /// When the server was asked last whether its log still goes as far as it was read.
+    asked_at: Duration,
     /// The table that is handed on whole.
     whole: Option<TableId>,
     last_disconnect: Option<String>,
@@ -144,6 +146,7 @@ impl Runner {
             executed: known.clone(),
             server,
             event_time: 0,
+            log_file: None,
             seq: (context.clock.now_micros() / 1000).max(0).saturating_mul(SEQ_PER_MILLISECOND),
         };
         let offset = restored.unwrap_or_else(fresh);
@@ -158,7 +161,7 @@ impl Runner {
             prepared: prepared.into_iter().collect(),
         };
         let mut log = Transactions::new(start, tables.for_log());
-        log.resume(offset.position, offset.event_time);
+        log.resume(offset.position, offset.event_time, offset.log_file);
         log.windows.fault = fault;
         Self {
             identity: Identity::draw(&config),
@@ -180,6 +183,7 @@ impl Runner {
             was_lost: false,
             reconnects: 0,
             losses: Losses::default(),
+            asked_at: Duration::ZERO,
             whole: None,
             last_disconnect: None,
         }
@@ -299,6 +303,7 @@ impl Runner {
         self.host = connection.host;
         self.server = connection.server;
         if is_other {
+            self.log.changes_server();
             self.target = None;
         }
         tracing::info!(host = self.config.hosts[self.host], server = %self.server, "log connection made");
@@ -332,6 +337,7 @@ impl Runner {
             position: self.log.position().clone(),
             server: self.server,
             event_time: self.log.event_time().unwrap_or(0),
+            log_file: self.log.log_file().cloned(),
             seq: self.log.seq(),
         };
         let has_passed_known = self.log.has_passed_known();

@@ -34,6 +34,10 @@ fn type_texts_are_understood() {
         ("timestamp(6)", K::Timestamp { fraction: 6 }),
         ("year(4)", K::Year),
         ("enum('a','it''s',',)','')", K::Enum(labels(&["a", "it's", ",)", ""]))),
+        (
+            r"enum('e\\f','n\nx','r\rx','z\0x','\Z','''')",
+            K::Enum(labels(&["e\\f", "n\nx", "r\rx", "z\0x", "\u{1a}", "'"])),
+        ),
         ("set('x','y')", K::Set(labels(&["x", "y"]))),
     ];
     for (text, kind) in rows {

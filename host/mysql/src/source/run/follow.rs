@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::oneshot;
 
-use super::super::connect::LogConnection;
+use super::super::connect::{LogConnection, log_was_reset};
 use super::super::refusal::{LogLoss, chain, log_loss, session_error};
 use super::windows::{read_batch, standing};
 use super::{Halt, PROGRESS_PERIOD, Runner};
@@ -24,6 +24,9 @@ const HEARTBEATS_MISSED_MAX: u32 = 3;
 
 /// The longest time that the stream stands still for a look at a table.
 const LOOK_MAX: Duration = Duration::from_secs(30);
+
+/// The server is asked where its log ends once in the time of so many.
+const HEARTBEATS_BETWEEN_QUESTIONS: u32 = 6;
 
 /// What ended the following of one connection.
 #[derive(Debug)]
@@ -156,6 +159,7 @@ impl Runner {
                 Woken::Request(None) => self.windows.readers_ended(),
                 Woken::Tick => {
                     self.tend_windows(events).await?;
+                    self.ask_for_reset(connection).await?;
                     if self.clock.elapsed().saturating_sub(began) > deadline {
                         return self
                             .lost(&WireError::Silent { doing: "reading the binlog", silence: deadline })
@@ -164,6 +168,22 @@ impl Runner {
                 }
             }
             self.show_if_due();
+        }
+    }
+
+    /// A server whose log is reset goes on giving signs of life, and nothing of the new log while that is the shorter one:
+    /// so it is asked now and then while nothing comes.
+    async fn ask_for_reset(&mut self, connection: &LogConnection) -> Result<(), Halt> {
+        let now = self.clock.elapsed();
+        if !self.caught_up || now.saturating_sub(self.asked_at) < self.config.heartbeat * HEARTBEATS_BETWEEN_QUESTIONS {
+            return Ok(());
+        }
+        self.asked_at = now;
+        match ask_end(connection).await? {
+            Some((server, end)) if server == self.server && end < *self.log.position() => {
+                Err(log_was_reset(&connection.options.host, self.log.position(), &end).into())
+            }
+            _ => Ok(()),
         }
     }
 
