@@ -83,19 +83,22 @@ const SPEED_OVER: Duration = Duration::from_secs(5);
 struct Meter {
     /// Rows at moments of the last [`SPEED_OVER`], oldest first; one a look at most.
     looks: VecDeque<(Instant, u64)>,
+    /// The tables were there at the last look.
+    has_tables: bool,
     committed: Option<Epoch>,
     committed_at: Instant,
 }
 
 impl Meter {
     fn new(now: Instant) -> Self {
-        Self { looks: [(now, 0)].into(), committed: None, committed_at: now }
+        Self { looks: [(now, 0)].into(), has_tables: false, committed: None, committed_at: now }
     }
 
     fn look(&mut self, status: &PipelineStatus, now: Instant) {
         let rows = rows(status);
-        if self.looks.back().is_some_and(|(_, before)| *before > rows) {
-            // The pipeline restarted: its source counts anew.
+        let is_restart = self.looks.back().is_some_and(|(_, before)| *before > rows);
+        if is_restart || !std::mem::replace(&mut self.has_tables, !status.source.tables.is_empty()) {
+            // The source counts anew, or the rows are those of earlier runs.
             self.looks.clear();
         }
         self.looks.push_back((now, rows));
@@ -236,11 +239,23 @@ mod tests {
         let start = Instant::now();
         let mut meter = Meter::new(start);
         let later = start + Duration::from_secs(10);
+        meter.look(&status(9_999), start);
         meter.look(&status(49_999), later);
         let line = meter.summary(&status(49_999), 0, later + Duration::from_secs(2));
         let expect =
-            "snapshot: 1 of 2 tables read, 2 chunks, 50,000 rows, 5,000 rows/s, checkpoint 3 committed 2 s ago";
+            "snapshot: 1 of 2 tables read, 2 chunks, 50,000 rows, 4,000 rows/s, checkpoint 3 committed 2 s ago";
         assert_eq!(line, expect);
+    }
+
+    #[test]
+    fn rows_of_earlier_runs_are_no_speed() {
+        let start = Instant::now();
+        let mut meter = Meter::new(start);
+        meter.look(&PipelineStatus::default(), start);
+        meter.look(&status(1_000_000), start + Duration::from_secs(1));
+        assert_eq!(meter.rows_per_second(), 0);
+        meter.look(&status(1_000_500), start + Duration::from_secs(2));
+        assert_eq!(meter.rows_per_second(), 500);
     }
 
     #[test]

@@ -75,6 +75,17 @@ impl TablePatterns {
         including.map(move |(at, p)| (at, p.database.is_match(database) && p.table.is_match(table)))
     }
 
+    /// The pattern that leaves one table out, as it is written in the pipeline file, in quotes.
+    pub fn leaving_out(database: &str, table: &str) -> String {
+        let pattern = format!("!{}.{}", regex::escape(database), regex::escape(table));
+        let is_plain = !pattern.contains(['\\', '"']) && !pattern.contains(char::is_control);
+        match pattern.contains(['\'', '\n']) {
+            _ if is_plain => format!("\"{pattern}\""),
+            false => format!("'{pattern}'"),
+            true => toml::Value::String(pattern).to_string(),
+        }
+    }
+
     /// Whether there is any pattern that includes.
     pub fn can_match(&self) -> bool {
         self.patterns.iter().any(|p| !p.excludes)
@@ -171,6 +182,18 @@ mod tests {
     fn dots_of_names_are_escaped() {
         check(&["odd\\.db.t"], &[("odd.db", "t")], &[("oddxdb", "t")]);
         check(&["odd[.]db.t"], &[("odd.db", "t")], &[("oddxdb", "t")]);
+    }
+
+    #[test]
+    fn a_table_of_any_name_can_be_left_out() {
+        assert_eq!(TablePatterns::leaving_out("sales", "orders_1"), "\"!sales.orders_1\"");
+        assert_eq!(TablePatterns::leaving_out("sales", "k.l (2)"), r"'!sales.k\.l \(2\)'");
+        for (database, table) in [("a.b", "c*"), ("it's", "a.b"), ("x\"", "y\\z"), ("ü", "-$ "), ("n", "a\n.'b")] {
+            let written = TablePatterns::leaving_out(database, table);
+            let read: toml::Table = format!("p = [{written}, \".*.*\"]").parse().unwrap();
+            let patterns: Vec<String> = read["p"].clone().try_into().unwrap();
+            check(&patterns.iter().map(String::as_str).collect::<Vec<_>>(), &[("a", "b")], &[(database, table)]);
+        }
     }
 
     #[test]

@@ -77,18 +77,20 @@ impl Finding {
         )
     }
 
+    /// How a table is left out.
+    fn left_out(table: &TableId) -> String {
+        format!("leave the table out (add {} to `tables`)", TablePatterns::leaving_out(&table.database, &table.table))
+    }
+
     pub(crate) fn column_type(table: &TableId, column: &str, native_type: &str) -> Self {
         Self::choice(
             format!("column `{column}` of table {table} is of type {native_type}, which is not offered yet"),
-            format!("leave the table out (add \"!{table}\" to `tables`) or change the column's type"),
+            format!("{} or change the column's type", Self::left_out(table)),
         )
     }
 
     pub(crate) fn versioned(table: &TableId) -> Self {
-        Self::choice(
-            format!("table {table} is system-versioned, which is not offered yet"),
-            format!("leave the table out (add \"!{table}\" to `tables`)"),
-        )
+        Self::choice(format!("table {table} is system-versioned, which is not offered yet"), Self::left_out(table))
     }
 
     pub(crate) fn charset(table: &TableId, column: &str, charset: &str) -> Self {
@@ -96,10 +98,7 @@ impl Finding {
             format!(
                 "column `{column}` of table {table} has character set {charset}, whose map the server does not give in a known form"
             ),
-            format!(
-                "ALTER TABLE {} CONVERT TO CHARACTER SET utf8mb4, or leave the table out (add \"!{table}\" to `tables`)",
-                sql_name(table)
-            ),
+            format!("ALTER TABLE {} CONVERT TO CHARACTER SET utf8mb4, or {}", sql_name(table), Self::left_out(table)),
         )
     }
 
@@ -110,8 +109,8 @@ impl Finding {
                  {engine} gives no view of it that stands still"
             ),
             format!(
-                "ALTER TABLE {name} ADD PRIMARY KEY (…), or ALTER TABLE {name} ENGINE = InnoDB, or leave the table out (add \
-                 \"!{table}\" to `tables`)",
+                "ALTER TABLE {name} ADD PRIMARY KEY (…), or ALTER TABLE {name} ENGINE = InnoDB, or {}",
+                Self::left_out(table),
                 name = sql_name(table)
             ),
         )
@@ -123,8 +122,8 @@ impl Finding {
                 "column `{column}` of table {table} has a label with `?`, which is also how the server shows characters above U+FFFF"
             ),
             format!(
-                "SET GLOBAL binlog_row_metadata = 'FULL', which suffices where the column is in no key; or leave the table \
-                 out (add \"!{table}\" to `tables`)"
+                "SET GLOBAL binlog_row_metadata = 'FULL', which suffices where the column is in no key; or {}",
+                Self::left_out(table)
             ),
         )
     }
@@ -134,7 +133,7 @@ impl Finding {
             format!(
                 "the key of table {table} has column `{column}`, an ENUM or SET with an empty label, which cannot be told from the value of none"
             ),
-            format!("leave the table out (add \"!{table}\" to `tables`) or give it a key of other columns"),
+            format!("{} or give it a key of other columns", Self::left_out(table)),
         )
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cdchost_config::TablePatterns;
 use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_model::{ChangeBatch, Op, RowMeta, TransactionRun};
 use cdchost_mysql_row::{
@@ -202,7 +203,8 @@ pub(crate) fn value_error(layout: &TableLayout, error: ColumnError, place: &str)
                 "set zero-date = \"null\" or zero-date = \"text\" in [source] and start the pipeline anew with an empty \
                  checkpoint store, since either changes the column; or find the rows with SELECT … FROM {table} WHERE \
                  `{column}` IN (0) OR MONTH(`{column}`) = 0 OR DAY(`{column}`) = 0 and give them a real date; or leave \
-                 the table out with tables = [\"!{table}\"]"
+                 the table out (add {} to `tables`)",
+                TablePatterns::leaving_out(&table.database, &table.table)
             ),
         ),
         ValueError::Text | ValueError::Unmapped => {

@@ -91,8 +91,9 @@ impl Tables {
             return Err(ConnectorError::stop(StopClass::Config, "mysql-table-was-left-out", message)
                 .with_table(back.clone())
                 .with_instruction(format!(
-                    "leave it out (add \"!{back}\" to `tables` in [source]), or start anew with an empty checkpoint \
-                     store and an empty target"
+                    "leave it out (add {} to `tables` in [source]), or start anew with an empty checkpoint \
+                     store and an empty target",
+                    TablePatterns::leaving_out(&back.database, &back.table)
                 )));
         }
         let mut left = state.left.clone();
