@@ -10,6 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use cdchost_tests::journal::Journal;
 use cdchost_tests::pipeline::{Pipeline, PipelineSpec};
 use cdchost_tests::project;
 use cdchost_tests::server::{PASSWORD, Server};
@@ -148,6 +149,16 @@ async fn what_arrives_is_masked_and_moved_whatever_is_killed() -> Result<()> {
     let targets = |table: &str| tables.iter().find(|t| t["table"] == table).map(|t| t["targets"].clone());
     assert_eq!(targets("passage.customers_2"), Some(serde_json::json!(["ods.customers"])));
     ensure!(pipeline.stop(LIMIT)?.success(), "{}", pipeline.last_lines());
+    let is_told = |pipeline: &Pipeline| -> Result<bool> {
+        Ok(Journal::new(&pipeline.log()).read()?.iter().any(|event| event.name == "path-changed"))
+    };
+    ensure!(!is_told(&pipeline)?, "nothing of the path was changed");
+    let file = fs::read_to_string(pipeline.file())?;
+    fs::write(pipeline.file(), file.replace("others = \"ods.orders\"", "others = \"ods.more\""))?;
+    pipeline.start(program, &[], &[])?;
+    pipeline.wait_until_caught_up(LIMIT)?;
+    ensure!(pipeline.stop(LIMIT)?.success(), "{}", pipeline.last_lines());
+    ensure!(is_told(&pipeline)?, "a run through another path says so");
 
     let out = pipeline.lake().join("out");
     let mut connection = server.connect().await?;

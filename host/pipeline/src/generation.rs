@@ -60,6 +60,7 @@ pub(crate) async fn run(around: Arc<Surroundings>) -> Result<Drained, Failure> {
     let early = open_early(setup).await?;
     let mut recovered = recover(setup, around.nonce).await?;
     show_recovered(&around.status, &recovered);
+    warn_of_another_path(&recovered, setup.path.digest);
     let opened = match (early, &recovered.record) {
         (Some(opened), None) => opened,
         (_, record) => setup.source.open(record.as_deref().map(|r| restore(r, recovered.change_seq))).await?,
@@ -119,6 +120,17 @@ fn show_recovered(status: &watch::Sender<PipelineStatus>, recovered: &Recovered)
             shown.committed = epoch;
         }
     });
+}
+
+/// Rows that were written are not written again when they would pass other transforms and routes by now.
+fn warn_of_another_path(recovered: &Recovered, digest: [u8; 32]) {
+    if recovered.record.as_ref().is_some_and(|record| record.cut.path_digest != digest) {
+        tracing::warn!(
+            event = "path-changed",
+            "transforms or routes, their options or components are not those of the last checkpoint: rows that were written \
+             before stay as they are, and a target with a new name gets only what changes from here on"
+        );
+    }
 }
 
 /// Puts transforms and routes before the dispatcher, where there are any.
