@@ -92,6 +92,12 @@ impl FileCommitter {
         Err(PluginError::config("other-pipeline", message))
     }
 
+    /// How far the target is, which is at least as far as all that is pending; changes nothing.
+    fn only_told(&self, markers: &[Marker], pending: &[Committable]) -> Result<Recovered> {
+        let progress = markers.last().map(|newest| self.target.read(newest)).transpose()?;
+        Ok(Recovered { outcomes: vec![Outcome::AlreadyCommitted; pending.len()], progress })
+    }
+
     /// Staged files of earlier runs that nobody will commit any more.
     fn clean_up(&self, unsettled: &[Part]) -> Result<()> {
         let staged = self.target.staged_before()?;
@@ -114,6 +120,10 @@ impl Committer for FileCommitter {
             self.is_marked(cut, &markers)?;
         }
         self.reached = Some(reached.unwrap_or(0));
+        if reached > restored.map(|cut| cut.epoch) {
+            // What lies in a target that is ahead of the record is another run's: the host refuses it untouched.
+            return self.only_told(&markers, pending);
+        }
         let (seen, open): (Vec<_>, Vec<_>) = pending.iter().cloned().partition(|item| Some(item.epoch) <= reached);
         self.unstage(&seen)?;
         let mut outcomes = vec![Outcome::AlreadyCommitted; seen.len()];

@@ -178,10 +178,9 @@ impl Committer for PaimonCommitter {
             self.run.newest_generation = self.run.newest_generation.max(found);
         }
         let marker_before = progress.as_ref().map_or(0, |progress| progress.cut.epoch);
-        let is_known = progress
-            .as_ref()
-            .zip(restored)
-            .is_none_or(|(marker, restored)| marker.cut.epoch < restored.epoch || marker.cut == *restored);
+        let is_known = progress.as_ref().is_none_or(|marker| {
+            restored.is_some_and(|restored| marker.cut.epoch < restored.epoch || marker.cut == *restored)
+        });
         let outcomes = self.settle_pending(restored, pending, &mut progress)?;
         // What lies in a lake that is ahead of the record may be another process's: the host refuses it untouched.
         if is_known && outcomes.iter().all(is_visible) {

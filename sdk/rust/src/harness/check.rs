@@ -51,6 +51,8 @@ fn script() -> Vec<Vec<(usize, Rows)>> {
 /// - Recovering again with the same items changes nothing; the progress that it reports is the newest epoch committed.
 /// - What was aborted never shows.
 /// - An older run that wakes up does no harm to what a newer one prepared.
+/// - A run on a state older than the target, or on none, does no harm to what the rightful one prepared; of sinks that
+///   report progress, which is what the host refuses such a run by.
 /// - Wherever the process dies between two calls to the store (with the last call done, and not done), the next run
 ///   ends with exactly the rows of a run without faults, and with nothing left over.
 pub fn check_sink<S: Sink>(check: &Check<'_>) {
@@ -58,6 +60,7 @@ pub fn check_sink<S: Sink>(check: &Check<'_>) {
     repeats::<S>(check, &expected);
     aborts::<S>(check, &expected);
     woken_older_run::<S>(check);
+    run_on_older_state::<S>(check);
     let mut deaths = 0;
     for fault in [Fault::Before, Fault::After] {
         let mut writes = 0;
@@ -179,6 +182,36 @@ fn woken_older_run<S: Sink>(check: &Check<'_>) {
     let _refusal_is_fine: Result<_> = sink.commit_elsewhere(older, &first);
     sink.store(&prepared);
     held("commit of what the successor prepared", sink.commit(&prepared));
+}
+
+/// Two processes on copies of one state count their runs alike; the older copy starts while the other has prepared.
+fn run_on_older_state<S: Sink>(check: &Check<'_>) {
+    for has_record in [true, false] {
+        let mut sink = harness::<S>(check);
+        let started = held("start", sink.start());
+        if !started.capabilities.abilities.reports_progress {
+            return;
+        }
+        let (mut stale, epochs) = (Harness::<S>::new(sink.world().clone(), check.config.clone()), script());
+        held("write", write(&mut sink, &epochs[0]));
+        held("checkpoint", sink.checkpoint());
+        if has_record {
+            stale.resume_from(&sink);
+        }
+        held("write", write(&mut sink, &epochs[1]));
+        held("checkpoint", sink.checkpoint());
+        held("write", write(&mut sink, &epochs[3]));
+        let prepared = held("prepare", sink.prepare());
+        let rows = visible(check, sink.world());
+        // It may be refused here already; what it reports has it refused by the host.
+        for _ in 0..2 {
+            let _refusal_is_fine: Result<_> = stale.start();
+            stale.crash();
+        }
+        assert_eq!(visible(check, sink.world()), rows, "a run on an older state changed the rows");
+        sink.store(&prepared);
+        held("commit beside a run on an older state", sink.commit(&prepared));
+    }
 }
 
 /// One run whose process dies at the store call after `writes` that change something, and all that follows. Answers
