@@ -250,6 +250,52 @@ async fn names_are_refused_together(server: &Server) -> Result<()> {
     Ok(())
 }
 
+/// Names in the file that no table has: said by a check, by a first start, and by one that goes on with a changed file.
+#[tokio::test]
+async fn names_that_no_table_has_start_nothing() -> Result<()> {
+    let folder = Folder::new("passage-unmet")?;
+    let (_server, pipeline) = stage(&folder, ("file", "path = \"lake/out\"\n")).await?;
+    let right = fs::read_to_string(pipeline.file())?;
+    let run = ["run", "--until", "caught-up"];
+    for has_run in [false, true] {
+        for (name, typo, says) in [
+            (
+                "hash = [\"email\"]",
+                "hash = [\"e_mail\"]",
+                "transform mask: hash names the column \"e_mail\", which none of its tables has, did you mean email?",
+            ),
+            (
+                "redact = [\"note\"]",
+                "redact = [\"n*\", \"remarks\"]",
+                "redact names the column \"remarks\", which none of its tables has; they have email, id, note",
+            ),
+            (
+                "customers_.*",
+                "costumers_.*",
+                "transform mask: the pattern \"passage.costumers_.*\" matches none of the tables that are captured: passage.customers_1, passage.customers_2, passage.orders",
+            ),
+            (
+                "passage.orders\"\nplugin",
+                "passage.order\"\nplugin",
+                "route split: the pattern \"passage.order\" matches none",
+            ),
+        ] {
+            fs::write(pipeline.file(), right.replacen(name, typo, 1))?;
+            for arguments in [["check"].as_slice(), &run] {
+                let output = cdchost(&folder, arguments)?;
+                let said = String::from_utf8([output.stdout, output.stderr].concat())?;
+                assert_eq!(output.status.code(), Some(2), "{said}");
+                assert!(said.contains(says), "{arguments:?}, {says}: {said}");
+            }
+            assert_eq!(pipeline.lake().join("out").exists(), has_run);
+        }
+        fs::write(pipeline.file(), &right)?;
+        let output = cdchost(&folder, &run)?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn printed_lines_are_the_rows_and_nothing_else() -> Result<()> {
     let folder = Folder::new("passage-print")?;

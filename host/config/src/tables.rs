@@ -13,6 +13,7 @@ pub struct TablePatterns {
 
 #[derive(Clone, Debug)]
 struct Pattern {
+    text: String,
     excludes: bool,
     database: Regex,
     table: Regex,
@@ -68,11 +69,10 @@ impl TablePatterns {
         hit(false) && !hit(true)
     }
 
-    /// The patterns that include, by place in the list, with whether each matches this table. Tells the user which
-    /// pattern found nothing.
-    pub fn includes<'a>(&'a self, database: &'a str, table: &'a str) -> impl Iterator<Item = (usize, bool)> + 'a {
-        let including = self.patterns.iter().enumerate().filter(|(_, p)| !p.excludes);
-        including.map(move |(at, p)| (at, p.database.is_match(database) && p.table.is_match(table)))
+    /// The patterns that include and match none of these tables, given as database and table.
+    pub fn unmet<'a>(&'a self, tables: &[(&str, &str)]) -> impl Iterator<Item = &'a str> {
+        let meets = |p: &&Pattern| tables.iter().any(|(d, t)| p.database.is_match(d) && p.table.is_match(t));
+        self.patterns.iter().filter(|p| !p.excludes).filter(move |p| !meets(p)).map(|p| p.text.as_str())
     }
 
     /// The pattern that leaves one table out, as it is written in the pipeline file, in quotes.
@@ -102,7 +102,7 @@ impl Pattern {
         if database.is_empty() || table.is_empty() {
             return Err(TablePatternError::EmptyPart(text.to_owned()));
         }
-        Ok(Self { excludes, database: compile(text, database)?, table: compile(text, table)? })
+        Ok(Self { text: text.to_owned(), excludes, database: compile(text, database)?, table: compile(text, table)? })
     }
 }
 
@@ -216,6 +216,6 @@ mod tests {
     #[test]
     fn a_pattern_without_a_table_can_be_told() {
         let patterns = TablePatterns::parse(&["a.x", "!a.y", "b.x"]).unwrap();
-        assert_eq!(patterns.includes("b", "x").collect::<Vec<_>>(), [(0, false), (2, true)]);
+        assert_eq!(patterns.unmet(&[("b", "x"), ("a", "y")]).collect::<Vec<_>>(), ["a.x"]);
     }
 }

@@ -74,6 +74,7 @@ pub(crate) async fn run(around: Arc<Surroundings>) -> Result<Drained, Failure> {
     let (progress, progress_seen) = watch::channel(SourceProgress::default());
     let context = SourceContext { commands: from_engine, progress, clock: Arc::clone(&setup.clock) };
     let (events, to_dispatch) = channel(SOURCE_QUEUE_BYTES);
+    lanes::require_met(&setup.path, &opened.tables, &setup.clock).await?;
     let to_dispatch = through_lanes(&around, recovered.chain.generation(), to_dispatch, &mut wiring).await?;
     let path_digest = setup.path.digest;
     let dispatcher =

@@ -22,6 +22,6 @@ pub use failpoints::FAILPOINTS;
 pub use failpoints::arm_failpoints;
 pub use handle::{Pipeline, PipelineControl, PipelineHandle};
 pub use metrics::PipelineMetrics;
-pub use setup::{PathSetup, PipelineSetup, RouteSetup, SinkSetup, TransformSetup};
+pub use setup::{NamedColumn, PathSetup, PipelineSetup, RouteSetup, SinkSetup, TransformSetup};
 pub use status::{PipelineExit, PipelineState, PipelineStatus, Reason, SinkStatus};
-pub use tasks::lanes::{PlannedTable, plan_tables};
+pub use tasks::lanes::{Plan, PlannedTable, Unmet, plan_tables};

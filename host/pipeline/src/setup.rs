@@ -61,8 +61,19 @@ pub struct PathSetup {
 pub struct TransformSetup {
     /// The tables that it is for, by the source's names.
     pub tables: TablePatterns,
+    /// Columns that its options name, each of which some table must have.
+    pub columns: Vec<NamedColumn>,
     /// The transform.
     pub transform: Arc<dyn TransformConnector>,
+}
+
+/// A column that an option of a transform names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedColumn {
+    /// The option.
+    pub option: String,
+    /// The column's name.
+    pub name: String,
 }
 
 /// One route.

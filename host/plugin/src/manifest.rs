@@ -32,6 +32,8 @@ pub struct Manifest {
 
 /// The format of an option, in its schema, that begins with the name of a store: `lake/warehouse`.
 const STORE_PATH: &str = "store-path";
+/// The format of an option that names columns: a text or a list of texts, in which `*` stands for any characters.
+const COLUMNS: &str = "columns";
 
 /// One thing that is wrong with a sink's keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,8 +89,25 @@ impl Manifest {
 
     /// Options that begin with the name of a store.
     pub(crate) fn store_options(&self) -> impl Iterator<Item = &str> {
+        self.options_of_format(STORE_PATH)
+    }
+
+    /// The columns that options name as they are, without `*`: each option with the name.
+    pub fn named_columns<'a>(&'a self, options: &'a Map<String, Value>) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let texts = |option: &'a str| match options.get(option) {
+            Some(Value::Array(names)) => names.as_slice(),
+            Some(name) => std::slice::from_ref(name),
+            None => &[],
+        };
+        let named = self.options_of_format(COLUMNS);
+        let named =
+            named.flat_map(move |option| texts(option).iter().filter_map(move |name| Some((option, name.as_str()?))));
+        named.filter(|(_, name)| !name.contains('*'))
+    }
+
+    fn options_of_format(&self, wanted: &'static str) -> impl Iterator<Item = &str> {
         let properties = self.properties("").into_iter().flatten();
-        let named = properties.filter(|(_, schema)| schema.get("format").is_some_and(|format| format == STORE_PATH));
+        let named = properties.filter(move |(_, schema)| schema.get("format").is_some_and(|format| format == wanted));
         named.map(|(name, _)| name.as_str())
     }
 

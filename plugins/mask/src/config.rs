@@ -11,15 +11,18 @@ pub struct Options {
     pub key: Option<String>,
     /// Columns to hash.
     #[serde(default)]
+    #[schemars(extend("format" = "columns"))]
     pub hash: Vec<String>,
     /// Columns whose values are replaced.
     #[serde(default)]
+    #[schemars(extend("format" = "columns"))]
     pub redact: Vec<String>,
     /// What stands in place of a redacted value.
     #[serde(default = "redact_with")]
     pub redact_with: String,
     /// Columns of text to shorten.
     #[serde(default)]
+    #[schemars(extend("format" = "columns"))]
     pub truncate: Vec<String>,
     /// Characters that stay of a shortened text.
     #[serde(default = "truncate_length")]

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use cdchost_config::Loaded;
+use cdchost_config::{Finding, Loaded};
 use cdchost_connector::{Clock, ConnectorError, SourceEnd, SystemClock};
 use cdchost_model::TableSchema;
 use cdchost_mysql::MysqlSource;
-use cdchost_pipeline::{PlannedTable, plan_tables};
+use cdchost_pipeline::{Plan, PlannedTable, Unmet, plan_tables};
 
 use super::check::{load, open_afresh, state_folder};
 use super::plugins::Plugins;
@@ -72,12 +72,22 @@ pub(super) async fn plan(
         findings.append(Findings::of(blame, found));
     };
     match plan_tables(&path.setup, tables, Arc::new(SystemClock::default())).await {
-        Ok(planned) => planned.into_iter().filter_map(|table| table.map_err(|error| refuse(&error)).ok()).collect(),
+        Ok(Plan { tables, unmet }) => {
+            let planned = tables.into_iter().filter_map(|table| table.map_err(|error| refuse(&error)).ok()).collect();
+            findings.extend(Blame::Config, unmet.iter().map(|unmet| name_unmet(loaded, unmet)));
+            planned
+        }
         Err(error) => {
             refuse(&error);
             Vec::new()
         }
     }
+}
+
+fn name_unmet(loaded: &Loaded, unmet: &Unmet) -> Finding {
+    let key = unmet.option.as_deref().unwrap_or("table");
+    let place = loaded.places.find(&format!("{}.{}.{key}", unmet.kind, unmet.place));
+    Finding::error(&unmet.message, unmet.instruction()).at(place)
 }
 
 /// All target tables, each once.

@@ -9,7 +9,7 @@ use cdchost_connector::{
     Capabilities, Clock, Committer, ConnectorError, Delivery, SchemaChangeRequest, Sink, SinkWriter, StopClass,
 };
 use cdchost_model::{Cut, Epoch, Generation, Lineage, SchemaChange, SourceOffset, TableSchema};
-use cdchost_pipeline::{PathSetup, RouteSetup, TransformSetup};
+use cdchost_pipeline::{NamedColumn, PathSetup, RouteSetup, TransformSetup};
 use cdchost_plugin::{EngineOptions, Plugin, PluginEngine, PluginError, PluginSpec};
 use cdchost_storage::Store;
 use serde_json::json;
@@ -124,7 +124,10 @@ impl<'a> Plugins<'a> {
         let tables = TablePatterns::parse(&step.tables).expect("the file's patterns were checked when it was loaded");
         match kind {
             StepKind::Transform => {
-                path.transforms.push(TransformSetup { tables, transform: plugin.transform(spec)? });
+                let named = plugin.manifest().named_columns(&step.options);
+                let named = named.map(|(option, name)| NamedColumn { option: option.into(), name: name.into() });
+                let columns = named.collect();
+                path.transforms.push(TransformSetup { tables, columns, transform: plugin.transform(spec)? });
             }
             StepKind::Route => path.routes.push(RouteSetup { tables, route: plugin.route(spec)? }),
         }

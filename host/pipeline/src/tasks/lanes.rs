@@ -6,6 +6,7 @@
 
 mod lane;
 mod targets;
+mod unmet;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use tokio::task::JoinSet;
 
 use self::lane::Lane;
 use self::targets::Targets;
+pub use self::unmet::Unmet;
 use crate::channel::{Receiver, Sender};
 use crate::failure::Failure;
 use crate::metrics::PathMetrics;
@@ -103,12 +105,21 @@ pub struct PlannedTable {
     pub by_row: bool,
 }
 
-/// Shows tables to transforms and routes without moving a row; one answer a table.
+/// What a look at all tables tells.
+#[derive(Debug)]
+pub struct Plan {
+    /// One answer a table.
+    pub tables: Vec<Result<PlannedTable, ConnectorError>>,
+    /// What transforms and routes name and no table has.
+    pub unmet: Vec<Unmet>,
+}
+
+/// Shows tables to transforms and routes without moving a row.
 pub async fn plan_tables(
     path: &PathSetup,
     tables: &[Arc<TableSchema>],
     clock: Arc<dyn Clock>,
-) -> Result<Vec<Result<PlannedTable, ConnectorError>>, ConnectorError> {
+) -> Result<Plan, ConnectorError> {
     let (status, _) = watch::channel(PipelineStatus::default());
     let (generation, metrics) = (Generation(0), PathMetrics::default());
     let ground = Ground { generation, clock, metrics, status };
@@ -118,7 +129,21 @@ pub async fn plan_tables(
     for table in tables {
         planned.push(plan_table(&mut lane, &mut targets, table).await.map_err(Failure::into_error));
     }
-    Ok(planned)
+    let unmet = unmet::all(path, tables, &lane, planned.iter().all(Result::is_ok));
+    Ok(Plan { tables: planned, unmet })
+}
+
+/// Refuses transforms and routes that name what no table has. What else is wrong with them shows as they run.
+pub(crate) async fn require_met(
+    path: &PathSetup,
+    tables: &[Arc<TableSchema>],
+    clock: &Arc<dyn Clock>,
+) -> Result<(), Failure> {
+    if path.is_plain() || tables.is_empty() {
+        return Ok(());
+    }
+    let plan = plan_tables(path, tables, Arc::clone(clock)).await?;
+    if plan.unmet.is_empty() { Ok(()) } else { Err(unmet::refusal(&plan.unmet).into()) }
 }
 
 async fn plan_table(lane: &mut Lane, targets: &mut Targets, table: &Arc<TableSchema>) -> Result<PlannedTable, Failure> {

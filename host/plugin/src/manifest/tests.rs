@@ -22,6 +22,15 @@ fn check(schema: Value, options: Value, expect: &[&str]) {
 }
 
 #[test]
+fn columns_that_options_name_are_told_without_patterns() {
+    let columns = json!({"type": "array", "format": "columns"});
+    let manifest = manifest(json!({"properties": {"hash": columns, "by": {"format": "columns"}, "to": {}}}));
+    let options = json!({"hash": ["email", "*_id", 7], "by": "region", "to": "email2", "other": "x"});
+    let named: Vec<_> = manifest.named_columns(options.as_object().unwrap()).collect();
+    assert_eq!(named, [("by", "region"), ("hash", "email")]);
+}
+
+#[test]
 fn nested_keys_are_named_as_in_toml() {
     let schema = json!({"properties": {"tables": {"type": "array", "items": {
         "type": "object", "required": ["name"], "additionalProperties": false,

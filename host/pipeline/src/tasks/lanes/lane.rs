@@ -29,8 +29,8 @@ pub(super) struct Lane {
 struct Way {
     /// The table as the source has it.
     input: Arc<TableSchema>,
-    /// Places of its transforms.
-    transforms: Vec<usize>,
+    /// Places of its transforms, and the table as it reaches each.
+    transforms: Vec<(usize, Arc<TableSchema>)>,
     routes: Vec<Leg>,
     /// Targets that rows chose so far.
     chosen: HashSet<TableId>,
@@ -79,13 +79,13 @@ impl Lane {
                 continue;
             }
             let mut backoff = Backoff::new(&self.clock, &self.metrics.retries);
-            schema = loop {
+            let output = loop {
                 match transform.on_schema(&schema).await {
                     Ok(output) => break output,
                     Err(error) => backoff.wait(error, "transform.on-schema").await?,
                 }
             };
-            transforms.push(place);
+            transforms.push((place, std::mem::replace(&mut schema, output)));
         }
         let routes = self.routes(&schema).await?;
         let known = routes.iter().flat_map(|route| if let Leg::To(tables) = route { tables.as_slice() } else { &[] });
@@ -98,6 +98,12 @@ impl Lane {
         let chosen = Default::default();
         self.ways.insert(id, Way { input, transforms, routes, chosen });
         Ok(schemas)
+    }
+
+    /// All tables that were shown, as they reach the transform at this place.
+    pub(super) fn reaching(&self, transform: usize) -> impl Iterator<Item = &TableSchema> {
+        let all = self.ways.values().flat_map(|way| &way.transforms);
+        all.filter(move |(place, _)| *place == transform).map(|(_, schema)| schema.as_ref())
     }
 
     /// Whether rows of a table that was shown choose their targets.
@@ -147,7 +153,7 @@ impl Lane {
         let way = way.ok_or_else(|| bug("rows-before-schema", format!("rows of table {id} came before its schema")))?;
         self.metrics.rows_in.inc_by(batch.rows() as u64);
         let mut rows = batch;
-        for &place in &way.transforms {
+        for &(place, _) in &way.transforms {
             if rows.rows() == 0 {
                 return Ok(Vec::new());
             }

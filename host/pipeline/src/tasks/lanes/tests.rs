@@ -12,7 +12,7 @@ use cdchost_model::{
 
 use super::*;
 use crate::channel::channel;
-use crate::setup::{RouteSetup, TransformSetup};
+use crate::setup::{NamedColumn, RouteSetup, TransformSetup};
 
 /// Passes rows on, each table after a pause of its own.
 #[derive(Debug)]
@@ -45,6 +45,39 @@ impl Transform for Slow {
 /// Sends even ids to one table and odd ones to another.
 #[derive(Debug)]
 struct Parity;
+
+#[tokio::test]
+async fn names_that_no_table_has_are_refused() {
+    let patterns = |list: &[&str]| TablePatterns::parse(list).unwrap();
+    let column = |name: &str| NamedColumn { option: "hash".into(), name: name.into() };
+    let transform = |tables: &[&str], columns: &[&str]| TransformSetup {
+        tables: patterns(tables),
+        columns: columns.iter().map(|name| column(name)).collect(),
+        transform: Arc::new(Slow),
+    };
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    for (step, expect) in [
+        (transform(&["d.a", "!d.x", "d.b"], &["id"]), ""),
+        (
+            transform(&["d.a", "d.c"], &["id"]),
+            "the pattern \"d.c\" matches none of the tables that are captured: d.a, d.b",
+        ),
+        (
+            transform(&["d.a"], &["id", "email"]),
+            "hash names the column \"email\", which none of its tables has; they have id",
+        ),
+        (
+            transform(&["d.a"], &["ids"]),
+            "hash names the column \"ids\", which none of its tables has, did you mean id?",
+        ),
+    ] {
+        let path = PathSetup { transforms: vec![step], lanes: 1, ..PathSetup::default() };
+        let refused = require_met(&path, &[schema("a"), schema("b")], &clock).await.err().map(Failure::into_error);
+        let told = refused.map(|error| (error.class, error.message.replace("transform slow: ", "")));
+        let expect = (!expect.is_empty()).then(|| (cdchost_connector::StopClass::Config, expect.to_owned()));
+        assert_eq!(told, expect);
+    }
+}
 
 #[async_trait]
 impl RouteConnector for Parity {
@@ -161,7 +194,7 @@ fn patterns() -> TablePatterns {
 
 #[tokio::test(start_paused = true)]
 async fn what_comes_out_has_the_order_of_what_went_in() {
-    let transform = TransformSetup { tables: patterns(), transform: Arc::new(Slow) };
+    let transform = TransformSetup { tables: patterns(), columns: Vec::new(), transform: Arc::new(Slow) };
     let path = PathSetup { transforms: vec![transform], lanes: 4, ..PathSetup::default() };
     let events = vec![
         table("slow"),
