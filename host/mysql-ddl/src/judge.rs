@@ -3,6 +3,10 @@
 use super::lex::{Quoting, Token, masked, tokens};
 
 mod clauses;
+mod definitions;
+mod names;
+
+use names::is_word;
 
 /// A statement and what its meaning depends on.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +42,12 @@ pub enum Judgement {
     Commit,
     /// The transaction is rolled back, but for what cannot be.
     Rollback,
+    /// A place in the transaction gets a name.
+    Savepoint(String),
+    /// The transaction is rolled back to the place of this name.
+    RollbackTo(String),
+    /// The name, and all that were given after it, are forgotten.
+    Release(String),
     /// Nothing.
     Pass,
     /// It changes a captured table in a way that no row notices; the word says how.
@@ -59,6 +69,8 @@ pub enum Judgement {
     /// It changes rows of tables that are not captured, and the log holds only the statement: what views and triggers
     /// make of it is in no log.
     RowsElsewhere,
+    /// It calls a routine, which changed rows of any tables, and the log holds only the statement.
+    RowsByRoutine,
     /// A table came to be whose name the patterns match.
     NewTable {
         /// Its database.
@@ -73,13 +85,6 @@ pub enum Judgement {
         /// It is committed.
         commits: bool,
     },
-}
-
-/// A table's name as a statement gives it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct TableName {
-    database: String,
-    table: String,
 }
 
 /// Judges a statement. Whatever is not understood passes only if it names no captured table.
@@ -122,23 +127,25 @@ struct Judge<'a> {
 
 impl Judge<'_> {
     fn statement(&mut self) -> Judgement {
-        let Some(Token::Word(first)) = self.tokens.first() else {
-            return if self.tokens.is_empty() { Judgement::Pass } else { self.unknown() };
+        self.skip_prefixes();
+        let Some(Token::Word(first)) = self.tokens.get(self.at) else {
+            return if self.at == self.tokens.len() { Judgement::Pass } else { self.unknown() };
         };
-        self.at = 1;
-        match first.to_ascii_uppercase().as_str() {
-            "BEGIN" => Judgement::Begin,
+        let first = first.to_ascii_uppercase();
+        self.at += 1;
+        match first.as_str() {
+            "BEGIN" if self.word("WORK") || self.at == self.tokens.len() => Judgement::Begin,
             "START" if self.word("TRANSACTION") => Judgement::Begin,
             "COMMIT" => Judgement::Commit,
-            "ROLLBACK" => {
-                self.word("WORK");
-                if self.word("TO") { Judgement::Pass } else { Judgement::Rollback }
+            "ROLLBACK" => self.rollback(),
+            "SAVEPOINT" => Judgement::Savepoint(self.part().unwrap_or_default()),
+            "RELEASE" => {
+                self.word("SAVEPOINT");
+                Judgement::Release(self.part().unwrap_or_default())
             }
-            "SAVEPOINT" | "RELEASE" => Judgement::Pass,
             "XA" if self.word("START") || self.word("BEGIN") => Judgement::XaStart,
             "XA" if self.word("COMMIT") => Judgement::XaEnd { commits: true },
             "XA" if self.word("ROLLBACK") => Judgement::XaEnd { commits: false },
-            "XA" => Judgement::Pass,
             "CREATE" => self.create(),
             "ALTER" => self.alter(),
             "DROP" => self.drop(),
@@ -147,164 +154,81 @@ impl Judge<'_> {
                 self.change_of_next()
             }
             "RENAME" => self.rename(),
+            "REPAIR" => self.repair(),
             "INSERT" | "REPLACE" => self.insert(),
-            "DELETE" | "UPDATE" | "LOAD" | "WITH" | "CALL" | "DO" => self.rows_by_statement(),
-            "GRANT" | "REVOKE" | "SET" | "FLUSH" | "ANALYZE" | "OPTIMIZE" | "REPAIR" | "CHECK" | "USE" | "INSTALL"
-            | "UNINSTALL" | "SHUTDOWN" | "RESET" | "CHANGE" | "STOP" | "KILL" => Judgement::Pass,
+            "LOAD" if self.word("INDEX") => Judgement::Pass,
+            "DELETE" | "UPDATE" | "LOAD" => self.rows_by_statement(Judgement::RowsElsewhere),
+            "WITH" if self.has_word("UPDATE") || self.has_word("DELETE") => {
+                self.rows_by_statement(Judgement::RowsElsewhere)
+            }
+            "SET" if self.word("PASSWORD") || !self.calls() => Judgement::Pass,
+            // By themselves they change nothing: they stand in the log for what a function did.
+            "CALL" | "DO" | "SELECT" | "SET" | "VALUES" | "WITH" | "HANDLER" | "EXECUTE" => {
+                self.rows_by_statement(Judgement::RowsByRoutine)
+            }
+            "XA" | "GRANT" | "REVOKE" | "FLUSH" | "ANALYZE" | "OPTIMIZE" | "CHECK" | "CHECKSUM" | "USE" | "INSTALL"
+            | "UNINSTALL" | "SHUTDOWN" | "RESET" | "CHANGE" | "START" | "STOP" | "KILL" => Judgement::Pass,
             _ => self.unknown(),
         }
     }
 
-    fn create(&mut self) -> Judgement {
-        let mut replaces = false;
-        if self.word("OR") {
-            replaces = self.word("REPLACE");
-        }
-        if self.word("TEMPORARY") {
-            return Judgement::Pass;
-        }
-        if self.word("TABLE") {
-            let if_absent = self.words(&["IF", "NOT", "EXISTS"]);
-            let Some(name) = self.name() else { return self.unknown() };
-            return match (self.lookup)(&name.database, &name.table) {
-                // Where it is captured it is there, so nothing happened.
-                Captured::Yes { .. } if if_absent && !replaces => Judgement::Ignore("create-if-absent"),
-                Captured::Yes { .. } => name.changed(),
-                Captured::Matched => Judgement::NewTable { database: name.database, table: name.table },
-                Captured::No => Judgement::Pass,
-            };
-        }
-        if self.find_before_end("INDEX", 3) {
-            return self.index_on_table();
-        }
-        Judgement::Pass
-    }
-
-    /// `INDEX name … ON table`, from behind INDEX.
-    fn index_on_table(&mut self) -> Judgement {
-        while self.at < self.tokens.len() && !self.word("ON") {
-            self.at += 1;
-        }
-        let Some(name) = self.name() else { return self.unknown() };
-        match (self.lookup)(&name.database, &name.table) {
-            Captured::Yes { .. } => Judgement::Ignore("index"),
-            _ => Judgement::Pass,
-        }
-    }
-
-    fn alter(&mut self) -> Judgement {
-        if self.word("DATABASE") || self.word("SCHEMA") {
-            return Judgement::Pass;
-        }
-        self.word("ONLINE");
-        self.word("IGNORE");
-        if !self.word("TABLE") {
-            return Judgement::Pass;
-        }
-        self.words(&["IF", "EXISTS"]);
-        let Some(name) = self.name() else { return self.unknown() };
-        let rest = self.tokens.get(self.at..).unwrap_or_default();
-        match (self.lookup)(&name.database, &name.table) {
-            Captured::Yes { by_primary_key } => match clauses::harmless(rest, by_primary_key) {
-                Some(reason) => Judgement::Ignore(reason),
-                None => name.changed(),
-            },
-            // Its rows go into the other table that is named, and that one's come here.
-            _ if clauses::exchanges(rest) => self.unknown(),
-            _ => match clauses::new_name(rest) {
-                Some(at) => {
-                    self.at += at;
-                    self.becomes_known()
-                }
-                None => Judgement::Pass,
-            },
-        }
-    }
-
-    fn drop(&mut self) -> Judgement {
-        if self.word("TEMPORARY") {
-            return Judgement::Pass;
-        }
-        if self.word("DATABASE") || self.word("SCHEMA") {
-            self.words(&["IF", "EXISTS"]);
-            let Some(database) = self.part() else { return self.unknown() };
-            return match (self.any_captured_in)(&database) {
-                Some((database, table)) => Judgement::Change { database, table },
-                None => Judgement::Pass,
-            };
-        }
-        if self.word("INDEX") {
-            let index = self.part().unwrap_or_default();
-            self.word("ON");
-            let Some(name) = self.name() else { return self.unknown() };
-            return match (self.lookup)(&name.database, &name.table) {
-                Captured::Yes { by_primary_key: true } if !index.eq_ignore_ascii_case("PRIMARY") => {
-                    Judgement::Ignore("index")
-                }
-                Captured::Yes { .. } => name.changed(),
-                _ => Judgement::Pass,
-            };
-        }
-        if !self.word("TABLE") && !self.word("TABLES") {
-            return Judgement::Pass;
-        }
-        self.words(&["IF", "EXISTS"]);
+    /// Moves behind what may stand before a statement: SET STATEMENT … FOR, and words that show how it is run.
+    fn skip_prefixes(&mut self) {
         loop {
-            let Some(name) = self.name() else { return self.unknown() };
-            if let Captured::Yes { .. } = (self.lookup)(&name.database, &name.table) {
-                return name.changed();
-            }
-            if !self.mark(',') {
-                return Judgement::Pass;
+            let start = self.at;
+            if self.words(&["SET", "STATEMENT"]) {
+                self.skip_settings();
+            } else if self.word("ANALYZE") {
+                if ["TABLE", "TABLES", "LOCAL", "NO_WRITE_TO_BINLOG"].iter().any(|word| self.word(word)) {
+                    self.at = start;
+                    return;
+                }
+                self.skip_format();
+            } else if ["EXPLAIN", "DESCRIBE", "DESC"].iter().any(|word| self.word(word)) {
+                while ["EXTENDED", "PARTITIONS", "ANALYZE"].iter().any(|word| self.word(word)) {}
+                self.skip_format();
+            } else {
+                return;
             }
         }
     }
 
-    fn rename(&mut self) -> Judgement {
-        if !self.word("TABLE") && !self.word("TABLES") {
-            return Judgement::Pass;
-        }
-        let mut new = Judgement::Pass;
-        loop {
-            let Some(from) = self.name() else { return self.unknown() };
-            if let Captured::Yes { .. } = (self.lookup)(&from.database, &from.table) {
-                return from.changed();
-            }
-            self.word("TO");
-            match self.becomes_known() {
-                change @ Judgement::Change { .. } => return change,
-                Judgement::NewTable { database, table } => new = Judgement::NewTable { database, table },
+    /// Moves behind the FOR that stands in no bracket.
+    fn skip_settings(&mut self) {
+        let mut depth = 0u32;
+        while let Some(token) = self.tokens.get(self.at) {
+            match token {
+                Token::Mark('(') => depth += 1,
+                Token::Mark(')') => depth = depth.saturating_sub(1),
                 _ => {}
             }
-            if !self.mark(',') {
-                return new;
+            if depth == 0 && self.word("FOR") {
+                return;
             }
+            self.at += 1;
         }
     }
 
-    /// The next name is one that a table gets.
-    fn becomes_known(&mut self) -> Judgement {
-        let Some(name) = self.name() else { return self.unknown() };
-        match (self.lookup)(&name.database, &name.table) {
-            Captured::Yes { .. } => name.changed(),
-            Captured::Matched => Judgement::NewTable { database: name.database, table: name.table },
-            Captured::No => Judgement::Pass,
+    fn skip_format(&mut self) {
+        if self.word("FORMAT") {
+            self.mark('=');
+            self.at += 1;
         }
     }
 
-    /// The next name is one of a table that is changed.
-    fn change_of_next(&mut self) -> Judgement {
-        let Some(name) = self.name() else { return self.unknown() };
-        match (self.lookup)(&name.database, &name.table) {
-            Captured::Yes { .. } => name.changed(),
-            _ => Judgement::Pass,
+    fn rollback(&mut self) -> Judgement {
+        self.word("WORK");
+        if !self.word("TO") {
+            return Judgement::Rollback;
         }
+        self.word("SAVEPOINT");
+        Judgement::RollbackTo(self.part().unwrap_or_default())
     }
 
     /// INSERT and REPLACE write to the first table they name; others are read.
     fn insert(&mut self) -> Judgement {
         while ["LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "IGNORE", "INTO"].iter().any(|word| self.word(word)) {}
-        let Some(name) = self.name() else { return self.rows_by_statement() };
+        let Some(name) = self.name() else { return self.rows_by_statement(Judgement::RowsElsewhere) };
         match (self.lookup)(&name.database, &name.table) {
             Captured::Yes { .. } => Judgement::RowsByStatement { database: name.database, table: name.table },
             _ => Judgement::RowsElsewhere,
@@ -312,93 +236,22 @@ impl Judge<'_> {
     }
 
     /// A statement that changes rows of tables it names in many places: any captured one counts.
-    fn rows_by_statement(&mut self) -> Judgement {
-        match self.mentioned() {
-            Some(TableName { database, table }) => Judgement::RowsByStatement { database, table },
-            None => Judgement::RowsElsewhere,
+    fn rows_by_statement(&mut self, otherwise: Judgement) -> Judgement {
+        match self.mentioned_in(0, self.tokens.len()) {
+            Some(name) => Judgement::RowsByStatement { database: name.database, table: name.table },
+            None => otherwise,
         }
+    }
+
+    /// Whether a function is called.
+    fn calls(&self) -> bool {
+        self.tokens.windows(2).any(|pair| matches!(pair, [Token::Word(_) | Token::Name(_), Token::Mark('(')]))
     }
 
     /// A statement of a form that is not known: it stops where it names a captured table.
     fn unknown(&mut self) -> Judgement {
-        match self.mentioned() {
-            Some(name) => name.changed(),
-            None => Judgement::Pass,
-        }
+        self.mentioned_in(0, self.tokens.len()).map_or(Judgement::Pass, names::TableName::changed)
     }
-
-    /// The first captured table whose name stands anywhere in the statement.
-    fn mentioned(&mut self) -> Option<TableName> {
-        for at in 0..self.tokens.len() {
-            self.at = at;
-            let Some(name) = self.name() else { continue };
-            if let Captured::Yes { .. } = (self.lookup)(&name.database, &name.table) {
-                return Some(name);
-            }
-        }
-        None
-    }
-
-    /// Takes a keyword if it stands next.
-    fn word(&mut self, keyword: &str) -> bool {
-        let found = is_word(self.tokens.get(self.at), keyword);
-        self.at += usize::from(found);
-        found
-    }
-
-    /// Takes several keywords if all stand next.
-    fn words(&mut self, keywords: &[&str]) -> bool {
-        let start = self.at;
-        let found = keywords.iter().all(|keyword| self.word(keyword));
-        if !found {
-            self.at = start;
-        }
-        found
-    }
-
-    fn mark(&mut self, mark: char) -> bool {
-        let found = self.tokens.get(self.at) == Some(&Token::Mark(mark));
-        self.at += usize::from(found);
-        found
-    }
-
-    /// Moves behind a keyword that stands among the next few tokens.
-    fn find_before_end(&mut self, keyword: &str, tokens: usize) -> bool {
-        let found = (self.at..self.at + tokens).find(|&at| is_word(self.tokens.get(at), keyword));
-        self.at = found.map_or(self.at, |at| at + 1);
-        found.is_some()
-    }
-
-    /// One part of a name.
-    fn part(&mut self) -> Option<String> {
-        let part = match self.tokens.get(self.at)? {
-            Token::Word(word) => (*word).to_owned(),
-            Token::Name(name) => name.clone(),
-            _ => return None,
-        };
-        self.at += 1;
-        Some(part)
-    }
-
-    /// `table` or `database.table`, blanks around the dot as the server allows them.
-    fn name(&mut self) -> Option<TableName> {
-        let first = self.part()?;
-        if self.mark('.') {
-            Some(TableName { database: first, table: self.part()? })
-        } else {
-            Some(TableName { database: self.database.to_owned(), table: first })
-        }
-    }
-}
-
-impl TableName {
-    fn changed(self) -> Judgement {
-        Judgement::Change { database: self.database, table: self.table }
-    }
-}
-
-fn is_word(token: Option<&Token<'_>>, keyword: &str) -> bool {
-    matches!(token, Some(Token::Word(word)) if word.eq_ignore_ascii_case(keyword))
 }
 
 #[cfg(test)]

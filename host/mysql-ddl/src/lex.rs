@@ -7,6 +7,8 @@ pub struct Quoting {
     pub ansi: bool,
     /// A backslash in a text is only a backslash.
     pub plain_backslash: bool,
+    /// The server is MariaDB, which runs what stands in `/*M! … */`; for MySQL that is a comment.
+    pub mariadb: bool,
 }
 
 /// A piece of a statement.
@@ -16,8 +18,8 @@ pub(crate) enum Token<'a> {
     Word(&'a str),
     /// A name in quotes, without them.
     Name(String),
-    /// A text or a number's literal; its value is of no interest.
-    Literal,
+    /// A text without its quotes; empty where it stands for bytes, or is of a character set of its own.
+    Literal(String),
     /// Any other character.
     Mark(char),
 }
@@ -31,10 +33,18 @@ pub(crate) fn tokens(text: &str, quoting: Quoting) -> Vec<Token<'_>> {
     Lexer { text, at: 0, quoting, in_version_comment: false }.map(|(token, _)| token).collect()
 }
 
-/// The statement with its literals replaced by `?`, cut where it is long.
+/// Words that begin a definition, whose numbers are lengths and the like.
+const DEFINITIONS: [&str; 5] = ["ALTER", "CREATE", "DROP", "RENAME", "TRUNCATE"];
+/// Words in a definition behind which values of rows may stand.
+const BODIES: [&str; 7] = ["SELECT", "BEGIN", "DO", "INSERT", "UPDATE", "DELETE", "REPLACE"];
+
+/// The statement with its texts replaced by `?`, and its numbers too where they may be values of rows; cut where it is
+/// long.
 pub(crate) fn masked(text: &str, quoting: Quoting) -> String {
     let mut out = String::new();
     let mut shown = 0;
+    let mut shows_numbers = None;
+    let mut last = "";
     for (token, end) in (Lexer { text, at: 0, quoting, in_version_comment: false }) {
         if out.len() > SHOWN_CHARS_MAX {
             out.push('…');
@@ -46,8 +56,20 @@ pub(crate) fn masked(text: &str, quoting: Quoting) -> String {
         }
         shown = end.end;
         match token {
-            Token::Literal => out.push('?'),
-            Token::Word(word) if word.starts_with(|c: char| c.is_ascii_digit()) => out.push('?'),
+            Token::Literal(_) => out.push('?'),
+            Token::Word(word) if word.starts_with(|c: char| c.is_ascii_digit()) => {
+                let is_shown = shows_numbers == Some(true) && word.bytes().all(|byte| byte.is_ascii_digit());
+                out.push_str(if is_shown { word } else { "?" });
+            }
+            Token::Word(word) => {
+                let is_one_of = |words: &[&str]| words.iter().any(|known| word.eq_ignore_ascii_case(known));
+                // ON UPDATE belongs to a column or a foreign key, OR REPLACE to CREATE.
+                let is_body = is_one_of(&BODIES) && !["ON", "OR"].iter().any(|it| last.eq_ignore_ascii_case(it));
+                let so_far = shows_numbers.unwrap_or_else(|| is_one_of(&DEFINITIONS));
+                shows_numbers = Some(so_far && !is_body);
+                last = word;
+                out.push_str(word);
+            }
             _ => out.push_str(&text[start..end.end]),
         }
     }
@@ -71,10 +93,7 @@ impl<'a> Iterator for Lexer<'a> {
         let token = match first {
             '`' => Token::Name(self.quoted('`', true)),
             '"' if self.quoting.ansi => Token::Name(self.quoted('"', true)),
-            '\'' | '"' => {
-                self.quoted(first, self.quoting.plain_backslash);
-                Token::Literal
-            }
+            '\'' | '"' => Token::Literal(self.quoted(first, self.quoting.plain_backslash)),
             c if is_word(c) => {
                 let end = self.rest().find(|c: char| !is_word(c)).unwrap_or(self.rest().len());
                 self.at += end;
@@ -82,7 +101,7 @@ impl<'a> Iterator for Lexer<'a> {
                 // x'…', b'…', n'…', _utf8mb4'…'
                 if self.rest().starts_with('\'') && introduces(word) {
                     self.quoted('\'', self.quoting.plain_backslash);
-                    Token::Literal
+                    Token::Literal(String::new())
                 } else {
                     Token::Word(word)
                 }
@@ -110,7 +129,7 @@ impl<'a> Lexer<'a> {
             } else if self.in_version_comment && rest.starts_with("*/") {
                 self.in_version_comment = false;
                 self.at += 2;
-            } else if let Some(inner) = rest.strip_prefix("/*!").or_else(|| rest.strip_prefix("/*M!")) {
+            } else if let Some(inner) = self.version_comment(rest) {
                 let digits = inner.find(|c: char| !c.is_ascii_digit()).unwrap_or(inner.len());
                 self.in_version_comment = true;
                 self.at += rest.len() - inner.len() + digits;
@@ -122,6 +141,11 @@ impl<'a> Lexer<'a> {
                 return;
             }
         }
+    }
+
+    /// What follows the mark of a comment that the server runs.
+    fn version_comment<'t>(&self, rest: &'t str) -> Option<&'t str> {
+        rest.strip_prefix("/*!").or_else(|| rest.strip_prefix("/*M!").filter(|_| self.quoting.mariadb))
     }
 
     /// Reads from an opening quote to behind the closing one; a doubled quote stands for itself.
@@ -173,7 +197,7 @@ mod tests {
             match token {
                 Token::Word(word) => out.push_str(word),
                 Token::Name(name) => out.push_str(&format!("<{name}>")),
-                Token::Literal => out.push('?'),
+                Token::Literal(_) => out.push('?'),
                 Token::Mark(mark) => out.push(mark),
             }
             out.push(' ');
@@ -194,14 +218,35 @@ mod tests {
         for (text, expected) in rows {
             assert_eq!(shown(text), expected, "{text}");
         }
-        let ansi = Quoting { ansi: true, plain_backslash: true };
-        assert_eq!(tokens(r#""a" '\'"#, ansi), [Token::Name("a".into()), Token::Literal]);
+        let ansi = Quoting { ansi: true, plain_backslash: true, mariadb: false };
+        assert_eq!(tokens(r#""a" '\'"#, ansi), [Token::Name("a".into()), Token::Literal("\\".into())]);
     }
 
     #[test]
-    fn literals_are_masked() {
-        let text = "ALTER TABLE t  ADD c INT DEFAULT 42 COMMENT 'secret' /* hidden */, DROP d";
-        assert_eq!(masked(text, Quoting::default()), "ALTER TABLE t ADD c INT DEFAULT ? COMMENT ? , DROP d");
+    fn a_comment_of_mariadb_is_run_by_mariadb_alone() {
+        let text = "DROP /*M! TEMPORARY */ TABLE t";
+        assert_eq!(tokens(text, Quoting::default()).len(), 3);
+        assert_eq!(tokens(text, Quoting { mariadb: true, ..Quoting::default() }).len(), 4);
+    }
+
+    #[test]
+    fn values_are_masked() {
+        let rows = [
+            (
+                "ALTER TABLE t  ADD c VARCHAR(42) DEFAULT 0x5e COMMENT 'secret' /* hidden */, DROP d",
+                "ALTER TABLE t ADD c VARCHAR ( 42 ) DEFAULT ? COMMENT ? , DROP d",
+            ),
+            (
+                "ALTER TABLE t ADD c TIMESTAMP(6) ON UPDATE NOW(6), ADD d INT(5)",
+                "ALTER TABLE t ADD c TIMESTAMP ( 6 ) ON UPDATE NOW ( 6 ) , ADD d INT ( 5 )",
+            ),
+            ("CREATE OR REPLACE TABLE t (a CHAR(3)) SELECT 5", "CREATE OR REPLACE TABLE t ( a CHAR ( 3 ) ) SELECT ?"),
+            ("UPDATE t SET a = 42, b = 'x'", "UPDATE t SET a = ? , b = ?"),
+        ];
+        for (text, expected) in rows {
+            let shown = masked(text, Quoting::default());
+            assert_eq!(shown.replace(' ', ""), expected.replace(' ', ""), "{text}");
+        }
         assert!(masked(&"x ".repeat(10_000), Quoting::default()).len() < 700);
     }
 }

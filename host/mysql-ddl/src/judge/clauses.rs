@@ -3,7 +3,7 @@
 use crate::lex::Token;
 
 /// Options of a table that may be written without `DEFAULT` and with or without `=`.
-const OPTIONS: [&str; 28] = [
+const OPTIONS: [&str; 34] = [
     "ENGINE",
     "COMMENT",
     "AUTO_INCREMENT",
@@ -32,15 +32,58 @@ const OPTIONS: [&str; 28] = [
     "DEFAULT",
     "AUTOEXTEND_SIZE",
     "ENGINE_ATTRIBUTE",
+    "TRANSACTIONAL",
+    "PAGE_CHECKSUM",
+    "PAGE_COMPRESSED",
+    "PAGE_COMPRESSION_LEVEL",
+    "ENCRYPTED",
+    "ENCRYPTION_KEY_ID",
 ];
 
-/// Whether a partition changes places with another table.
-pub(super) fn exchanges(tokens: &[Token<'_>]) -> bool {
-    word(tokens, 0) == "EXCHANGE" && word(tokens, 1) == "PARTITION"
+/// Engines that keep every row, and tell of each change.
+const KEEPING_ENGINES: [&str; 7] = ["INNODB", "MYISAM", "ARIA", "ROCKSDB", "TOKUDB", "NDB", "NDBCLUSTER"];
+
+/// Other words that clauses begin with that name no other table, or only read it as a foreign key does.
+const OF_THE_TABLE_ALONE: [&str; 24] = [
+    "ADD",
+    "ALTER",
+    "CHANGE",
+    "MODIFY",
+    "DROP",
+    "ORDER",
+    "FORCE",
+    "WITH",
+    "WITHOUT",
+    "ENABLE",
+    "DISABLE",
+    "PARTITION",
+    "REMOVE",
+    "DISCARD",
+    "IMPORT",
+    "TRUNCATE",
+    "REORGANIZE",
+    "REBUILD",
+    "OPTIMIZE",
+    "ANALYZE",
+    "CHECK",
+    "REPAIR",
+    "COALESCE",
+    "UNION",
+];
+
+/// Whether a clause concerns nothing but the table that is altered.
+pub(super) fn is_of_the_table_alone(clause: &[Token<'_>]) -> bool {
+    let first = word(clause, 0);
+    OF_THE_TABLE_ALONE.contains(&first.as_str())
+        || OPTIONS.contains(&first.as_str())
+        || (first == "CONVERT" && word(clause, 1) == "TO")
 }
 
 /// Work on partitions that leaves every row in the table.
 const PARTITION_WORK: [&str; 7] = ["REORGANIZE", "REBUILD", "OPTIMIZE", "ANALYZE", "CHECK", "REPAIR", "COALESCE"];
+
+/// The word for a foreign key whose changes of rows are in no log.
+pub(super) const CASCADE: &str = "cascading-foreign-key";
 
 /// What all clauses do, in a word, if none of them touches columns, key, name or contents; none if one may.
 pub(super) fn harmless(tokens: &[Token<'_>], by_primary_key: bool) -> Option<&'static str> {
@@ -50,23 +93,21 @@ pub(super) fn harmless(tokens: &[Token<'_>], by_primary_key: bool) -> Option<&'s
     }
     let mut reason = "option";
     for clause in split(tokens) {
-        reason = harmless_clause(clause, by_primary_key)?;
+        let found = harmless_clause(clause, by_primary_key)?;
+        reason = if reason == CASCADE { reason } else { found };
     }
     Some(reason)
 }
 
-/// Where a new name begins, if a clause gives the table one.
-pub(super) fn new_name(tokens: &[Token<'_>]) -> Option<usize> {
+/// Where the clauses stand.
+pub(super) fn places(tokens: &[Token<'_>]) -> Vec<std::ops::Range<usize>> {
     let mut start = 0;
-    for clause in split(tokens) {
-        if word(clause, 0) == "RENAME" && !matches!(word(clause, 1).as_str(), "INDEX" | "KEY" | "COLUMN") {
-            let skipped = usize::from(matches!(word(clause, 1).as_str(), "TO" | "AS"))
-                + usize::from(clause.get(1) == Some(&Token::Mark('=')));
-            return Some(start + 1 + skipped);
-        }
-        start += clause.len() + 1;
-    }
-    None
+    let place = |clause: &[Token<'_>]| {
+        let place = start..start + clause.len();
+        start = place.end + 1;
+        place
+    };
+    split(tokens).map(place).collect()
 }
 
 fn harmless_clause(clause: &[Token<'_>], by_primary_key: bool) -> Option<&'static str> {
@@ -76,10 +117,10 @@ fn harmless_clause(clause: &[Token<'_>], by_primary_key: bool) -> Option<&'stati
         "ADD" => added(clause),
         "DROP" => dropped(clause, by_primary_key),
         "RENAME" if matches!(second.as_str(), "INDEX" | "KEY") => Some("index"),
-        "ALTER" if matches!(second.as_str(), "INDEX" | "CHECK" | "CONSTRAINT") => Some("index"),
+        "ALTER" if matches!(second.as_str(), "INDEX" | "KEY" | "CHECK" | "CONSTRAINT") => Some("index"),
         "ENABLE" | "DISABLE" if second == "KEYS" => Some("index"),
         "ORDER" if second == "BY" => Some("option"),
-        "FORCE" | "WITH" | "WITHOUT" => Some("option"),
+        "FORCE" | "WITH" | "WITHOUT" | "SECONDARY_LOAD" | "SECONDARY_UNLOAD" => Some("option"),
         // Rows only change their place.
         "PARTITION" if second == "BY" => Some("partition"),
         "REMOVE" if second == "PARTITIONING" => Some("partition"),
@@ -93,21 +134,37 @@ fn added(clause: &[Token<'_>]) -> Option<&'static str> {
     let mut at = 1;
     if word(clause, at) == "CONSTRAINT" {
         at += 1;
+        if word(clause, at) == "IF" {
+            // NOT EXISTS
+            at += 3;
+        }
         if !matches!(word(clause, at).as_str(), "FOREIGN" | "CHECK" | "UNIQUE" | "PRIMARY") {
             at += 1;
         }
     }
     match word(clause, at).as_str() {
         "PARTITION" => Some("partition"),
-        "FULLTEXT" | "SPATIAL" | "UNIQUE" | "FOREIGN" => Some("index"),
+        "FULLTEXT" | "SPATIAL" | "UNIQUE" => Some("index"),
+        "FOREIGN" if cascades(&clause[at..]) => Some(CASCADE),
+        "FOREIGN" => Some("index"),
         // Without quotes these are no names of columns.
         "INDEX" | "KEY" | "CHECK" => Some("index"),
         _ => None,
     }
 }
 
+/// Whether rows change with those that a foreign key points to.
+fn cascades(clause: &[Token<'_>]) -> bool {
+    (0..clause.len()).any(|at| {
+        word(clause, at) == "ON"
+            && matches!(word(clause, at + 1).as_str(), "DELETE" | "UPDATE")
+            && matches!(word(clause, at + 2).as_str(), "CASCADE" | "SET")
+    })
+}
+
 fn dropped(clause: &[Token<'_>], by_primary_key: bool) -> Option<&'static str> {
-    let named_primary = match clause.get(2) {
+    let name = if word(clause, 2) == "IF" { clause.get(4) } else { clause.get(2) };
+    let named_primary = match name {
         Some(Token::Word(name)) => name.eq_ignore_ascii_case("PRIMARY"),
         Some(Token::Name(name)) => name.eq_ignore_ascii_case("PRIMARY"),
         _ => true,
@@ -140,13 +197,21 @@ fn only_options(clause: &[Token<'_>]) -> bool {
         if clause.get(at) == Some(&Token::Mark('=')) {
             at += 1;
         }
-        // An engine that keeps nothing.
-        if name == "ENGINE" && word(clause, at) == "BLACKHOLE" {
+        if name == "ENGINE" && !keeps(clause.get(at)) {
             return false;
         }
         at += 1;
     }
     true
+}
+
+fn keeps(engine: Option<&Token<'_>>) -> bool {
+    let name = match engine {
+        Some(Token::Word(name)) => name,
+        Some(Token::Name(name) | Token::Literal(name)) => name.as_str(),
+        _ => return false,
+    };
+    KEEPING_ENGINES.iter().any(|engine| name.eq_ignore_ascii_case(engine))
 }
 
 /// Clauses between the commas that stand in no bracket.

@@ -68,6 +68,50 @@ fn changes_of_captured_tables_are_found() {
         ("CREATE OR REPLACE TABLE t (a INT)", "t"),
         ("MEND TABLE shop.t SOMEHOW", "t"),
         ("/*!50100 ALTER TABLE t ADD c INT */", "t"),
+        // What stands before a statement.
+        ("SET STATEMENT max_statement_time=5 FOR TRUNCATE t", "t"),
+        ("SET STATEMENT a=1, b=SUBSTRING('x' FROM 1 FOR 2) FOR ALTER TABLE t DROP a", "t"),
+        ("SET STATEMENT lock_wait_timeout=1 FOR CREATE OR REPLACE TABLE t (a INT)", "t"),
+        // Waiting, and existence.
+        ("RENAME TABLE IF EXISTS t TO other.x", "t"),
+        ("RENAME TABLES t WAIT 5 TO other.x", "t"),
+        ("RENAME TABLE other.a NOWAIT TO other.b, other.c WAIT 5 TO shop.t", "t"),
+        ("ALTER TABLE IF EXISTS t WAIT 5 RENAME TO other.x", "t"),
+        ("ALTER TABLE other.x NOWAIT RENAME TO shop.t", "t"),
+        ("TRUNCATE TABLE t WAIT 5", "t"),
+        ("DROP TABLES IF EXISTS other.a, t NOWAIT", "t"),
+        ("ALTER ONLINE TABLE t DROP a", "t"),
+        ("ALTER IGNORE TABLE t ADD UNIQUE (a)", "t"),
+        ("ALTER ONLINE IGNORE TABLE t ADD INDEX (a)", "t"),
+        // The key by another name, and a key in the place of another.
+        ("DROP INDEX IF EXISTS `PRIMARY` ON t", "t"),
+        ("DROP ONLINE INDEX `PRIMARY` ON t", "t"),
+        ("ALTER TABLE t DROP INDEX IF EXISTS `PRIMARY`", "t"),
+        ("ALTER TABLE t DROP KEY `primary`", "t"),
+        ("ALTER TABLE t DROP CONSTRAINT `PRIMARY`", "t"),
+        ("ALTER TABLE t DROP CONSTRAINT IF EXISTS `PRIMARY`", "t"),
+        ("CREATE OR REPLACE UNIQUE INDEX k ON u (a)", "u"),
+        // Rows that come and go with other tables.
+        ("ALTER TABLE other.x CONVERT TABLE shop.t TO PARTITION p VALUES LESS THAN (9)", "t"),
+        ("ALTER TABLE t CONVERT PARTITION p0 TO TABLE other.x", "t"),
+        ("ALTER TABLE other.x CONVERT PARTITION p0 TO TABLE shop.t", "t"),
+        ("ALTER TABLE other.x SOMEHOW TAKE shop.t", "t"),
+        ("CREATE TABLE other.m (a INT) ENGINE=MERGE UNION=(other.x, shop.t) INSERT_METHOD=LAST", "t"),
+        ("ALTER TABLE other.m UNION (shop.t)", "t"),
+        ("CREATE OR REPLACE DATABASE shop", "t"),
+        ("CREATE OR REPLACE SEQUENCE t", "t"),
+        ("REPAIR TABLE t USE_FRM", "t"),
+        ("CREATE SOMETHING ON shop.t", "t"),
+        ("DROP SOMETHING OF shop.t", "t"),
+        // Engines that keep nothing, or that are not known to keep what they get.
+        ("ALTER TABLE t ENGINE='BLACKHOLE'", "t"),
+        ("ALTER TABLE t ENGINE=`BLACKHOLE`", "t"),
+        ("ALTER TABLE t ENGINE=MRG_MYISAM", "t"),
+        ("ALTER TABLE t ENGINE 'FEDERATED'", "t"),
+        ("ALTER TABLE t ENGINE=MEMORY", "t"),
+        ("ALTER TABLE t SEQUENCE=1", "t"),
+        ("ALTER TABLE t DROP SYSTEM VERSIONING", "t"),
+        ("ALTER TABLE t ADD CONSTRAINT IF NOT EXISTS k PRIMARY KEY (a)", "t"),
     ];
     for (text, table) in rows {
         assert_eq!(judged("shop", text), change(table), "{text}");
@@ -95,6 +139,19 @@ fn indexes_and_options_are_ignored() {
         ("ALTER TABLE t REORGANIZE PARTITION p0, p1 INTO (PARTITION p2 VALUES LESS THAN (9))", "partition"),
         ("ALTER TABLE t REBUILD PARTITION p0, p1", "partition"),
         ("CREATE TABLE IF NOT EXISTS t (a INT)", "create-if-absent"),
+        ("ALTER TABLE t WAIT 5 ADD INDEX IF NOT EXISTS i (a)", "index"),
+        ("ALTER ONLINE TABLE t NOWAIT DROP INDEX IF EXISTS i", "index"),
+        ("DROP INDEX IF EXISTS i ON t", "index"),
+        ("CREATE OR REPLACE INDEX i ON t (a)", "index"),
+        ("ALTER TABLE t ALTER KEY i IGNORED", "index"),
+        ("ALTER TABLE t ADD CONSTRAINT IF NOT EXISTS f FOREIGN KEY (a) REFERENCES x (a)", "index"),
+        ("ALTER TABLE t ENGINE='InnoDB'", "option"),
+        ("ALTER TABLE t ENGINE `Aria` TRANSACTIONAL=1 PAGE_CHECKSUM=1", "option"),
+        ("SET STATEMENT lock_wait_timeout=1 FOR ALTER TABLE t FORCE", "option"),
+        (
+            "ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES x (a) ON UPDATE NO ACTION ON DELETE CASCADE, FORCE",
+            "cascading-foreign-key",
+        ),
     ];
     for (text, reason) in rows {
         assert_eq!(judged("shop", text), Judgement::Ignore(reason), "{text}");
@@ -120,10 +177,23 @@ fn what_concerns_no_captured_table_passes() {
         "SOMETHING quite new",
         "/* only a comment */",
         "",
-        "ROLLBACK TO `s`",
-        "SAVEPOINT t",
         "ALTER INSTANCE ROTATE INNODB MASTER KEY",
         "CREATE INDEX i ON x (t)",
+        "CREATE OR REPLACE DATABASE other",
+        "CREATE DATABASE IF NOT EXISTS shop",
+        "CREATE TABLE x AS SELECT 1 UNION (SELECT a FROM shop.t)",
+        "CREATE OR REPLACE SEQUENCE s",
+        "ALTER TABLE x ADD FOREIGN KEY (a) REFERENCES shop.t (a), ENGINE=BLACKHOLE",
+        "ALTER TABLE x CONVERT PARTITION p0 TO TABLE y",
+        "ALTER TABLE x CONVERT TO CHARACTER SET utf8mb4",
+        "RENAME TABLE IF EXISTS x WAIT 5 TO y",
+        "SET STATEMENT max_statement_time=5 FOR TRUNCATE x",
+        "ANALYZE LOCAL TABLE shop.t",
+        "ANALYZE TABLE shop.t UPDATE HISTOGRAM ON a",
+        "REPAIR TABLE shop.t",
+        "SET PASSWORD FOR 'shop'@'t' = PASSWORD('x')",
+        "SET DEFAULT ROLE r FOR x",
+        "SET @a = 1",
     ];
     for text in rows {
         assert_eq!(judged("other", text), Judgement::Pass, "{text}");
@@ -141,11 +211,37 @@ fn rows_changed_by_statement_are_found() {
         "DELETE x, t FROM x JOIN t",
         "LOAD DATA INFILE 'f' INTO TABLE `t`",
         "WITH c AS (SELECT 1) DELETE FROM t",
+        "SET STATEMENT max_statement_time=5 FOR UPDATE t SET a = 1",
+        "ANALYZE UPDATE t SET a = 1",
+        "ANALYZE FORMAT=JSON DELETE FROM t",
+        "EXPLAIN EXTENDED DELETE FROM t",
+        "EXPLAIN FORMAT = JSON INSERT INTO t VALUES (1)",
+        "SELECT f(a) FROM t",
+        "CALL p((SELECT a FROM t))",
     ] {
         assert_eq!(judged("shop", text), by_statement("t"), "{text}");
     }
-    for text in ["INSERT INTO x SELECT * FROM shop.t", "UPDATE x SET a = 1", "DELETE FROM x", "CALL p()"] {
+    for text in [
+        "INSERT INTO x SELECT * FROM shop.t",
+        "UPDATE x SET a = 1",
+        "DELETE FROM x",
+        "ANALYZE DELETE FROM x",
+        "WITH c AS (SELECT 1) UPDATE x SET a = 1",
+    ] {
         assert_eq!(judged("other", text), Judgement::RowsElsewhere, "{text}");
+    }
+    for text in [
+        "CALL p()",
+        "SELECT `Dx`.`f`()",
+        "SET @x = Dx.f()",
+        "DO f()",
+        "VALUES (f())",
+        "SELECT a FROM a_view_that_calls",
+        "WITH c AS (SELECT f()) SELECT 1",
+        "SET STATEMENT max_statement_time=5 FOR SELECT f()",
+        "ANALYZE FORMAT=JSON SELECT f()",
+    ] {
+        assert_eq!(judged("other", text), Judgement::RowsByRoutine, "{text}");
     }
 }
 
@@ -156,13 +252,24 @@ fn new_tables_are_noticed() {
     assert_eq!(judged("other", "CREATE TABLE IF NOT EXISTS shop.n LIKE x"), new("n"));
     assert_eq!(judged("other", "RENAME TABLE x TO shop.n"), new("n"));
     assert_eq!(judged("other", "ALTER TABLE x RENAME TO shop.n"), new("n"));
+    assert_eq!(judged("other", "ALTER TABLE x WAIT 5 RENAME TO shop.n"), new("n"));
+    assert_eq!(judged("other", "RENAME TABLE IF EXISTS x WAIT 5 TO shop.n"), new("n"));
+    assert_eq!(judged("other", "ALTER TABLE x CONVERT PARTITION p0 TO TABLE shop.n"), new("n"));
+    assert_eq!(judged("other", "SET STATEMENT a=1 FOR CREATE TABLE shop.n (a INT)"), new("n"));
 }
 
 #[test]
 fn ends_of_transactions_are_told_apart() {
     assert_eq!(judged("", "BEGIN"), Judgement::Begin);
     assert_eq!(judged("", "COMMIT"), Judgement::Commit);
+    assert_eq!(judged("", "BEGIN WORK"), Judgement::Begin);
     assert_eq!(judged("", "ROLLBACK"), Judgement::Rollback);
+    assert_eq!(judged("", "ROLLBACK WORK"), Judgement::Rollback);
+    let place = "A`b".to_owned();
+    assert_eq!(judged("", "SAVEPOINT `A``b`"), Judgement::Savepoint(place.clone()));
+    assert_eq!(judged("", "ROLLBACK TO `A``b`"), Judgement::RollbackTo(place.clone()));
+    assert_eq!(judged("", "ROLLBACK WORK TO SAVEPOINT `A``b`"), Judgement::RollbackTo(place.clone()));
+    assert_eq!(judged("", "RELEASE SAVEPOINT `A``b`"), Judgement::Release(place));
     assert_eq!(judged("", "XA START X'01',X'',1"), Judgement::XaStart);
     assert_eq!(judged("", "XA END X'01',X'',1"), Judgement::Pass);
     assert_eq!(judged("", "XA COMMIT X'01',X'',1"), Judgement::XaEnd { commits: true });
