@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cdchost_config::RestartConfig;
 use cdchost_connector::{ConnectorError, StopClass, Verdict};
+use cdchost_model::Epoch;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -16,6 +17,11 @@ use crate::status::{PipelineExit, PipelineState, Reason, SinkStatus};
 
 /// How long a pipeline that is told to stop may drain. What waits for a target that is away must not wait for ever.
 const DRAIN_MAX: Duration = Duration::from_secs(60);
+
+/// So often the same fault of a plugin may come at the same place.
+const SAME_FAULTS_MAX: u32 = 3;
+/// Faults of plugins that may be the world's: a target that does not answer, a machine that has no room.
+const PASSING_FAULTS: [&str; 3] = ["plugin-timeout", "plugin-limit", "plugin-start"];
 
 /// Until the pipeline has ended for good.
 pub(crate) async fn run(around: Arc<Surroundings>) -> PipelineExit {
@@ -40,6 +46,10 @@ pub(crate) async fn run(around: Arc<Surroundings>) -> PipelineExit {
         if error.verdict == Verdict::Reopen {
             tracing::info!(event = "pipeline-reopening", code = error.code, why = error.message);
             continue;
+        }
+        let committed = around.status.borrow().committed;
+        if budget.is_stuck(&error, committed) {
+            return fail(&around, stuck_fault(reason));
         }
         let Some(pause) = budget.next(&error, around.setup.clock.elapsed()) else {
             return fail(&around, reason);
@@ -140,17 +150,35 @@ fn restarting(around: &Surroundings, reason: &Reason, pause: Duration) {
     });
 }
 
+fn stuck_fault(mut reason: Reason) -> Reason {
+    let said = &mut reason.message;
+    said.push_str(&format!("; it came {SAME_FAULTS_MAX} times at the same place, so that no further start would help"));
+    reason
+}
+
 /// The restarts that are left.
 #[derive(Debug)]
 struct Budget {
     config: RestartConfig,
+    /// A plugin's fault: code, message, the epoch committed before it; and how often it came in a row.
+    fault: Option<(String, String, Option<Epoch>)>,
+    faults: u32,
     /// When the restarts within the window were.
     taken: VecDeque<Duration>,
 }
 
 impl Budget {
     fn new(config: RestartConfig) -> Self {
-        Self { config, taken: VecDeque::new() }
+        Self { config, fault: None, faults: 0, taken: VecDeque::new() }
+    }
+
+    /// Whether a plugin's fault came again and again with nothing committed in between: the same rows bring it about.
+    fn is_stuck(&mut self, error: &ConnectorError, committed: Option<Epoch>) -> bool {
+        let is_fault = error.class == StopClass::Plugin && !PASSING_FAULTS.contains(&error.code.as_str());
+        let fault = is_fault.then(|| (error.code.clone(), error.message.clone(), committed));
+        self.faults = if fault == self.fault { self.faults + 1 } else { 1 };
+        self.fault = fault;
+        self.fault.is_some() && self.faults >= SAME_FAULTS_MAX
     }
 
     /// The pause before the next restart; none if there shall be no next one.
@@ -219,6 +247,23 @@ mod tests {
         assert!(budget.next(&restart(), Duration::ZERO).is_some());
         assert!(budget.next(&restart(), Duration::from_secs(599)).is_none());
         assert_eq!(budget.next(&restart(), Duration::from_secs(600)), Some(Duration::from_millis(200)));
+    }
+
+    #[test]
+    fn a_fault_of_a_plugin_that_comes_again_at_the_same_place_ends_the_restarts() {
+        let fault = |class, code: &str, message: &str| ConnectorError::restart(class, code, message);
+        let trap = |message: &str| fault(StopClass::Plugin, "plugin-trap", message);
+        let mut stuck = budget(10);
+        let said = |stuck: &mut Budget, error: &ConnectorError, epoch| stuck.is_stuck(error, Some(Epoch(epoch)));
+        assert_eq!([7, 7, 7].map(|epoch| said(&mut stuck, &trap("a"), epoch)), [false, false, true]);
+        let mut moving = budget(10);
+        assert_eq!([1, 2, 2, 3, 3].map(|epoch| said(&mut moving, &trap("a"), epoch)), [false; 5]);
+        let mut differing = budget(10);
+        assert_eq!(["a", "b", "a", "b"].map(|message| said(&mut differing, &trap(message), 1)), [false; 4]);
+        for passing in [fault(StopClass::Sink, "x", "x"), fault(StopClass::Plugin, "plugin-timeout", "x")] {
+            let mut other = budget(10);
+            assert_eq!([1, 1, 1, 1].map(|epoch| said(&mut other, &passing, epoch)), [false; 4]);
+        }
     }
 
     #[test]

@@ -140,7 +140,7 @@ impl Batch {
         }
         let columns = plan.columns.iter().zip(columns).map(|(&index, raw)| {
             let field = schema.fields.get(index as usize).ok_or_else(|| broken(format!("column {index}")))?;
-            Column::new(field.ty.clone(), rows, raw)
+            Ok(Column::new(field.ty.clone(), rows, raw)?.of(&schema, index))
         });
         let columns = columns.collect::<Result<_>>()?;
         let meta = types.into_iter().zip(meta).map(|((meta, ty), raw)| Ok((meta, Column::new(ty, rows, raw)?)));

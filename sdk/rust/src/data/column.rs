@@ -1,6 +1,8 @@
 //! One column of a batch: checked when it arrives, seen through typed views without a copy.
 
-use super::{Bits, Buffer, ByteStrings, LogicalType, Texts};
+use std::sync::Arc;
+
+use super::{Bits, Buffer, ByteStrings, LogicalType, Schema, Texts};
 use crate::{PluginError, Result};
 
 /// A column as it crosses the contract: Arrow's buffers, little-endian. An empty list = the buffer is absent.
@@ -22,6 +24,8 @@ pub struct RawColumn {
 /// is asked apart ([`Column::is_null`]); what a view shows at a NULL is any value of its type.
 #[derive(Clone, Debug)]
 pub struct Column {
+    /// The table and the place of its field; none for metadata.
+    of: Option<(Arc<Schema>, u32)>,
     ty: LogicalType,
     rows: usize,
     null_count: usize,
@@ -99,6 +103,7 @@ impl Column {
             None => 1,
         };
         let column = Self {
+            of: None,
             ty,
             rows,
             null_count: raw.null_count as usize,
@@ -108,6 +113,11 @@ impl Column {
         };
         column.check()?;
         Ok(column)
+    }
+
+    /// As that of a table: errors name it.
+    pub(super) fn of(self, schema: &Arc<Schema>, place: u32) -> Self {
+        Self { of: Some((Arc::clone(schema), place)), ..self }
     }
 
     /// What its values mean.
@@ -275,7 +285,13 @@ impl Column {
     }
 
     fn other_type(&self, view: &str) -> PluginError {
-        PluginError::bug("column-type", format!("{view} asked of a column of type {:?}", self.ty))
+        let of = self.of.as_ref().and_then(|(schema, place)| Some((schema, schema.fields.get(*place as usize)?)));
+        let error =
+            |name: String| PluginError::bug("column-type", format!("{view} asked of {name} of type {:?}", self.ty));
+        match of {
+            Some((schema, field)) => error(format!("column {}.{}", schema.table, field.name)).with_table(&schema.table),
+            None => error("a column".into()),
+        }
     }
 }
 

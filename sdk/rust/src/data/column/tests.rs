@@ -30,6 +30,19 @@ fn buffers_that_do_not_fit_are_refused() {
 }
 
 #[test]
+fn a_view_of_another_type_is_refused_by_the_name_of_the_column() {
+    use crate::harness::Table;
+    use crate::{ReadPlan, row};
+    let table = Table::new("shop.orders").key("id", LogicalType::Int32);
+    let batch = table.rows(1).insert(row![7]).batch(&Arc::new(ReadPlan::all(table.schema()))).unwrap();
+    let error = batch.columns()[0].as_i64().unwrap_err();
+    assert_eq!(error.message, "as_i64 asked of column shop.orders.id of type Int32");
+    assert_eq!(error.table.as_ref().map(ToString::to_string).as_deref(), Some("shop.orders"));
+    let alone = column(LogicalType::Int8, 1, 0, [&[], &[], &[0]]).unwrap();
+    assert_eq!(alone.as_i64().unwrap_err().message, "as_i64 asked of a column of type Int8");
+}
+
+#[test]
 fn numbers_are_seen_without_a_copy() {
     let data: Vec<u8> = [1_i64, -2, i64::MIN].iter().flat_map(|value| value.to_le_bytes()).collect();
     let address = data.as_ptr();
