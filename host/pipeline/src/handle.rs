@@ -4,12 +4,12 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use cdchost_connector::{ConnectorError, StopClass};
-use cdchost_model::Epoch;
+use cdchost_model::{Epoch, Generation};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::generation::Surroundings;
-use crate::{PipelineExit, PipelineSetup, PipelineStatus, Reason, supervisor};
+use crate::{PipelineExit, PipelineSetup, PipelineState, PipelineStatus, Reason, supervisor};
 
 /// The engine.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl PipelineHandle {
 
     /// Asks for checkpoints from other tasks.
     pub fn control(&self) -> PipelineControl {
-        PipelineControl { checkpoints: self.checkpoints.clone() }
+        PipelineControl { checkpoints: self.checkpoints.clone(), status: self.status.clone() }
     }
 
     /// As [`PipelineControl::checkpoint`].
@@ -92,6 +92,7 @@ impl PipelineHandle {
 #[derive(Clone, Debug)]
 pub struct PipelineControl {
     checkpoints: mpsc::Sender<CheckpointRequest>,
+    status: watch::Receiver<PipelineStatus>,
 }
 
 impl PipelineControl {
@@ -99,16 +100,32 @@ impl PipelineControl {
     /// one, answers with that one's epoch once it is committed. Fails if the run ends before.
     pub async fn checkpoint(&self) -> Result<Epoch, Reason> {
         let (answer, answered) = oneshot::channel();
-        let gone = || {
-            let error = ConnectorError::restart(
-                StopClass::Bug,
-                "run-ended",
-                "the run ended before the checkpoint was committed",
-            );
-            Reason::from(&error.with_instruction("look at the pipeline's status and ask again"))
-        };
-        self.checkpoints.send(answer).await.map_err(|_| gone())?;
-        answered.await.unwrap_or_else(|_| Err(gone()))
+        let asked_in = self.status.borrow().generation;
+        if self.checkpoints.send(answer).await.is_ok()
+            && let Ok(answered) = answered.await
+        {
+            return answered;
+        }
+        Err(self.why_ended(asked_in).await)
+    }
+
+    /// Why the run ended that would have made a checkpoint, once that is known.
+    async fn why_ended(&self, asked_in: Option<Generation>) -> Reason {
+        use PipelineState::{Failed, Restarting, Stopped};
+        let mut status = self.status.clone();
+        let known =
+            |now: &PipelineStatus| matches!(now.state, Restarting | Failed | Stopped) || now.generation != asked_in;
+        // An error tells that the pipeline is gone: what it said last stands.
+        let _ = status.wait_for(known).await;
+        let reason = status.borrow().reason.clone();
+        let message = "the run ended before the checkpoint was committed";
+        match reason {
+            Some(reason) => Reason { message: format!("{message}: {}", reason.message), ..reason },
+            None => {
+                let ended = ConnectorError::restart(StopClass::Bug, "run-ended", message);
+                Reason::from(&ended.with_instruction("look at the pipeline's status and ask again"))
+            }
+        }
     }
 }
 

@@ -184,8 +184,15 @@ fn a_target_that_stays_away_ends_in_a_final_state_with_its_reason() {
         let mut setup = setup(&world, world.store.clone(), 1);
         setup.restart.budget = 3;
         let mut handle = Pipeline::start(setup);
+        let control = handle.control();
+        let asked = tokio::spawn(async move { control.checkpoint().await });
         let reason = failed(handle.wait().await);
         assert_eq!((reason.class, reason.code.as_str()), (StopClass::Sink, "sim-down"));
+        for answer in [asked.await.unwrap(), handle.checkpoint().await] {
+            let why = answer.unwrap_err();
+            assert_eq!((why.class, &why.code, &why.instruction), (reason.class, &reason.code, &reason.instruction));
+            assert_eq!(why.message, format!("the run ended before the checkpoint was committed: {}", reason.message));
+        }
         assert_eq!(reason.instruction, "start the target");
         let status = handle.status().borrow().clone();
         assert_eq!((status.state, status.restarts), (PipelineState::Failed, 3));
