@@ -77,7 +77,7 @@ impl Store {
         let folder = tokio::task::spawn_blocking(move || Folder::open(&root, access))
             .await
             .map_err(|e| refuse(e.to_string()))?;
-        let folder = folder.map_err(|e| refuse(format!("{e}; make the folder, owned by this user")))?;
+        let folder = folder.map_err(|e| refuse(format!("{e}; {}", healing(&e))))?;
         Ok(Self { backend: Backend::Folder(folder), prefix: None, faults: None })
     }
 
@@ -301,6 +301,16 @@ fn decode_percent(text: &str) -> Option<String> {
         rest = &tail[2..];
     }
     String::from_utf8(bytes).ok()
+}
+
+/// What a person can do about a folder that cannot be opened.
+fn healing(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::ReadOnlyFilesystem => {
+            "choose a folder of another file system: this one cannot be written to"
+        }
+        _ => "make the folder, owned by this user",
+    }
 }
 
 #[cfg(test)]

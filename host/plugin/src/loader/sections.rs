@@ -16,9 +16,16 @@ pub(super) fn check_component(bytes: &[u8]) -> Result<(), String> {
         [b'P', b'K', 3, 4, ..] => "it is a zip archive".into(),
         [0x1f, 0x8b, ..] => "it is gzip data".into(),
         [0x7f, b'E', b'L', b'F', ..] => "it is native code (ELF)".into(),
-        _ if std::str::from_utf8(bytes.get(..64).unwrap_or(bytes)).is_ok() => "it is a text file".into(),
+        _ if is_text(bytes) => "it is a text file".into(),
+        [0, ..] if bytes.iter().all(|byte| *byte == 0) => "it holds nothing but zero bytes".into(),
         _ => "its first bytes are not those of a WASM file".into(),
     })
+}
+
+/// Whether the file begins as one for people does.
+fn is_text(bytes: &[u8]) -> bool {
+    let plain = |c: char| !c.is_control() || c.is_ascii_whitespace();
+    std::str::from_utf8(bytes.get(..64).unwrap_or(bytes)).is_ok_and(|text| text.chars().all(plain))
 }
 
 /// The last custom section of this name at the component's top level.

@@ -25,6 +25,8 @@ async fn check(bytes: &[u8], words: &[&str]) {
 async fn files_that_are_no_component_are_told_apart() {
     check(b"", &["empty"]).await;
     check(b"(component)", &["text file"]).await;
+    check(&[0; 1000], &["nothing but zero bytes"]).await;
+    check(b"\x01\x02\x03\x04", &["not those of a WASM file"]).await;
     check(b"PK\x03\x04....", &["zip archive"]).await;
     check(b"\x7fELF\x02\x01", &["native code"]).await;
     check(b"\0asm\x01\0\0\0", &["core module, not a component"]).await;

@@ -22,6 +22,18 @@ async fn urls_that_name_no_folder_are_refused_with_words() {
     assert!(!Path::new("/tmp/never-made").exists());
 }
 
+#[test]
+fn what_heals_a_folder_fits_what_is_wrong() {
+    for (kind, word) in [
+        (std::io::ErrorKind::ReadOnlyFilesystem, "another file system"),
+        (std::io::ErrorKind::NotFound, "owned by this user"),
+        (std::io::ErrorKind::PermissionDenied, "owned by this user"),
+    ] {
+        let said = healing(&kind.into());
+        assert!(said.contains(word), "{kind}: {said}");
+    }
+}
+
 #[tokio::test]
 async fn buckets_that_cannot_be_opened_are_refused_with_words() {
     let whole = [("access-key-id", "A"), ("secret-access-key", "s3cret-canary"), ("endpoint", "http://127.0.0.1:1")];
