@@ -133,8 +133,7 @@ impl Mask {
         };
         // A text of no length at all is one that no target has.
         let max = max.map(|max| max.max(1));
-        let native_type = max.map_or_else(|| "text".to_owned(), |max| format!("varchar({max})"));
-        Field { ty: LogicalType::Text { max }, native_type, default_value: None, ..field.clone() }
+        Field { ty: LogicalType::Text { max }, default_value: None, ..field.clone() }
     }
 
     fn mask(&self, column: &Column, action: Action) -> Result<RawColumn> {
