@@ -32,7 +32,9 @@ pub struct Options {
     /// Bytes after which a data file is ended and the next is begun, e.g. `128MiB`.
     #[serde(default = "default_target_file_size")]
     pub target_file_size: String,
-    /// Which snapshots of each table are kept.
+    /// Which snapshots of each table are kept, as `snapshot.num-retained = 10`: at least so many, the newest ones; and
+    /// `snapshot.time-retained = "1h"`: all that are younger. Both are the defaults. Those with a tag keep their files
+    /// in any case.
     #[serde(default)]
     pub snapshot: SnapshotOptions,
 }

@@ -26,9 +26,17 @@ const OPEN_EPOCHS_MAX: u32 = 8;
 
 /// The write contract, shown to the user.
 const CONTRACT: [(&str, &str); 8] = [
-    ("target", "Paimon primary-key tables, merge-on-read, a fixed number of buckets; made as source tables appear"),
+    (
+        "target",
+        "Paimon primary-key tables, merge-on-read, a fixed number of buckets, append tables where there is no key; made as \
+         source tables appear",
+    ),
     ("business key", "the source table's key, compared byte by byte"),
-    ("deletes", "a delete removes the row of its key; tables without a key are refused"),
+    (
+        "deletes",
+        "a delete removes the row of its key; tables without a key take new rows only, an update or delete of one is an \
+         error that names the rows",
+    ),
     (
         "versions",
         "the greater change-seq wins (_SEQUENCE_NUMBER); a row read in a snapshot loses to a change of its number",
