@@ -84,6 +84,12 @@ fn plugins() -> Vec<Case> {
         Case::new("option-unknown", RUN).edit("plugin =", "colour = \"red\"\nplugin ="),
         Case::new("stdout-not-granted", RUN).edit("\"blackhole\"", "\"print\""),
         Case::new("store-not-granted", RUN).edit("\"blackhole\"", "\"paimon\"\nwarehouse = \"lake/wh\""),
+        Case::new("sinks-in-one-place", RUN).edit(
+            "plugin = \"blackhole\"",
+            "plugin = \"file\"\nallow.store = [\"lake\"]\npath = \"lake/attic/out\"\n\n\
+             [[sink]]\nid = \"b\"\nplugin = \"file\"\nallow.store = [\"attic\"]\npath = \"attic/out/\"\n\n\
+             [storage.lake]\nurl = \"file:///srv/lake\"\n\n[storage.attic]\nurl = \"file:///srv/lake/attic\"\n",
+        ),
         Case::new("guarantee-not-held", RUN).edit("\"blackhole\"", "\"print\"\nallow.stdout = true"),
         Case::new("sink-key-misspelt", RUN).edit("plugin =", "paralelism = 2\nplugin ="),
         Case::new("everything-at-once", RUN)
@@ -146,6 +152,9 @@ fn inspections() -> Vec<Case> {
     vec![
         Case::new("inspect", &["plugin", "inspect", "PLUGINS/file/file.wasm"]),
         Case::new("inspect-as-json", &["plugin", "inspect", "--json", "PLUGINS/print/print.wasm"]),
+        Case::new("inspect-of-a-folder", &["plugin", "inspect", "PLUGINS/file"]),
+        Case::new("inspect-of-a-folder-without", &["plugin", "inspect", "own"])
+            .prepare(|room| Ok(fs::create_dir(room.path("own"))?)),
         Case::new("inspect-of-a-text", FILE).prepare(|room| Ok(fs::write(room.path("own.wasm"), "hello")?)),
         Case::new("inspect-of-nothing", FILE),
     ]

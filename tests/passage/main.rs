@@ -296,6 +296,25 @@ async fn names_that_no_table_has_start_nothing() -> Result<()> {
     Ok(())
 }
 
+/// As many writers as the file may ask for, at two sinks, and lanes beside them.
+#[tokio::test]
+async fn as_many_writers_as_may_be_are_run() -> Result<()> {
+    let folder = Folder::new("passage-many")?;
+    let metadata = "metadata = [\"change-seq\"]\n";
+    let (_server, pipeline) = stage(&folder, ("file", &format!("path = \"lake/out\"\n{metadata}"))).await?;
+    let file = fs::read_to_string(pipeline.file())?.replace("parallelism = 2", "parallelism = 128");
+    let file = file.replace("plugin = \"mask\"", "plugin = \"mask\"\nparallelism = 16");
+    let second = "\n[[sink]]\nid = \"second\"\nplugin = \"file\"\nallow.store = [\"lake\"]\npath = \"lake/second\"\n";
+    fs::write(pipeline.file(), file + second + metadata)?;
+    let output = cdchost(&folder, &["run", "--until", "snapshot"])?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success() && !said.contains("pipeline-restarting") && !said.contains("one by one"), "{said}");
+    for out in ["out", "second"] {
+        assert_eq!(rows(&pipeline.lake().join(out), "customers")?.len(), 3);
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn printed_lines_are_the_rows_and_nothing_else() -> Result<()> {
     let folder = Folder::new("passage-print")?;

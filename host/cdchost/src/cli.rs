@@ -82,7 +82,7 @@ pub(crate) struct InspectArguments {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// The component
+    /// The component; of a folder NAME, the NAME.wasm in it
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 }

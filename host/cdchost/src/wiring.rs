@@ -2,6 +2,7 @@
 
 mod check;
 mod examine;
+mod places;
 mod plugins;
 mod source;
 

@@ -88,7 +88,7 @@ impl Manifest {
     }
 
     /// Options that begin with the name of a store.
-    pub(crate) fn store_options(&self) -> impl Iterator<Item = &str> {
+    pub fn store_options(&self) -> impl Iterator<Item = &str> {
         self.options_of_format(STORE_PATH)
     }
 

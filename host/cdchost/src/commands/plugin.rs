@@ -1,6 +1,7 @@
 //! `cdchost plugin`: tells about plugins.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -23,10 +24,7 @@ pub(crate) fn run(command: &PluginCommand, process: Process) -> ExitCode {
 }
 
 async fn inspect(arguments: &InspectArguments) -> u8 {
-    let found = match PluginEngine::new(EngineOptions::new(Arc::new(SystemClock::default()))) {
-        Ok(engine) => engine.inspect(&arguments.file).await,
-        Err(error) => Err(error),
-    };
+    let found = found(&arguments.file).await;
     let file = arguments.file.display().to_string();
     match &found {
         Ok(found) if arguments.json => print_json(&as_json(&file, found)),
@@ -39,6 +37,17 @@ async fn inspect(arguments: &InspectArguments) -> u8 {
         Err(error) if error.is_environment() => 3,
         _ => 2,
     }
+}
+
+async fn found(file: &Path) -> Result<Inspection, PluginError> {
+    let engine = PluginEngine::new(EngineOptions::new(Arc::new(SystemClock::default())))?;
+    if !file.is_dir() {
+        return engine.inspect(file).await;
+    }
+    // As a run finds it: in a folder of its name.
+    let whole = file.canonicalize().map_err(|source| PluginError::Read { path: file.into(), source })?;
+    let name = whole.file_name().unwrap_or_default().to_string_lossy();
+    engine.inspect(&PluginEngine::locate(file, &name)?).await
 }
 
 fn refusal(error: &PluginError) -> String {

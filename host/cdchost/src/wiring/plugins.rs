@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cdchost_config::{Finding, Grants, Guarantee, Loaded, SinkConfig, StepConfig, TablePatterns};
+use cdchost_config::{Finding, Grants, Guarantee, Loaded, PipelineConfig, SinkConfig, StepConfig, TablePatterns};
 use cdchost_connector::{
     Capabilities, Clock, Committer, ConnectorError, Delivery, SchemaChangeRequest, Sink, SinkWriter, StopClass,
 };
@@ -15,6 +15,7 @@ use cdchost_storage::Store;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
+use super::places::shared;
 use super::{CheckedPath, CheckedSink, spec};
 use crate::findings::{Blame, Findings, of_port};
 use crate::server::hex;
@@ -57,12 +58,16 @@ fn shown(kind: StepKind, step: &StepConfig, plugin: &Plugin) -> String {
     format!("{} {}: {} {version} ({short}), tables {tables}{to}", kind.name(), step.id, step.plugin)
 }
 
+/// Instances beyond those that a run has.
+const INSTANCES_SPARE: u32 = 16;
+
 /// The generation that no run has: a sink that is only asked writes nothing under it.
 const NO_RUN: Generation = Generation(0);
 
 impl<'a> Plugins<'a> {
     pub(super) fn start(folder: &'a Path, loaded: &'a Loaded, clock: Arc<dyn Clock>) -> Result<Self, Findings> {
-        match PluginEngine::new(EngineOptions { cache: cache_folder(), ..EngineOptions::new(clock) }) {
+        let instances_max = instances(&loaded.config);
+        match PluginEngine::new(EngineOptions { cache: cache_folder(), instances_max, ..EngineOptions::new(clock) }) {
             Ok(engine) => Ok(Self { engine, folder, loaded }),
             Err(error) => Err(of_plugin(loaded, "sink.0", &error)),
         }
@@ -142,6 +147,10 @@ impl<'a> Plugins<'a> {
                 Ok(sink) => sinks.push(sink),
                 Err(wrong) => findings.append(wrong),
             }
+        }
+        let manifests: Vec<_> = sinks.iter().map(|sink: &CheckedSink| sink.plugin.manifest()).collect();
+        if manifests.len() == self.loaded.config.sinks.len() {
+            findings.extend(Blame::Config, shared(self.loaded, &manifests));
         }
         if findings.exit_code().is_some() { Err(findings) } else { Ok(sinks) }
     }
@@ -285,9 +294,61 @@ pub(super) fn of_plugin(loaded: &Loaded, section: &str, error: &PluginError) -> 
     Findings::of(blame, list)
 }
 
+/// Instances that a pipeline may have at once: a committer and the writers of each sink, and each step in each lane. Those
+/// of a run that failed may still be ending while the next run starts; what is looked at before it is less than that.
+fn instances(config: &PipelineConfig) -> u32 {
+    let writers = config.sinks.iter().map(|sink| sink.parallelism.unwrap_or(config.parallelism).max(1));
+    let sinks = writers.fold(0_u32, |all, writers| all.saturating_add(writers).saturating_add(1));
+    let steps = || config.transforms.iter().chain(&config.routes);
+    let lanes = steps().map(|step| step.parallelism.unwrap_or(1)).max().unwrap_or(0).saturating_add(1);
+    let steps = u32::try_from(steps().count()).unwrap_or(u32::MAX);
+    sinks.saturating_add(lanes.saturating_mul(steps)).saturating_mul(2).saturating_add(INSTANCES_SPARE)
+}
+
 /// Where compiled plugins are kept: with this user's other things that can be made anew.
 fn cache_folder() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
     Some(base.join("cdchost/compiled"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_for_all_that_the_file_asks_for() {
+        let sink = |parallelism: u32| {
+            format!("[[sink]]\nplugin = \"file\"\nid = \"s{parallelism}\"\nparallelism = {parallelism}\n")
+        };
+        let step = "[[transform]]\ntable = \"d.t\"\nplugin = \"mask\"\nparallelism = 3\n";
+        for (sections, least) in [
+            (sink(1), 2),
+            (sink(128), 129),
+            (sink(127) + &sink(128), 257),
+            (format!("{}{step}id = \"a\"\n{step}id = \"b\"\n", sink(1)), 2 + 6),
+        ] {
+            let file = format!(
+                "[pipeline]\nname = \"p\"\n[source]\ntype = \"mysql\"\nhosts = [\"127.0.0.1:1\"]\nusername = \"u\"\n\
+                 password = \"${{P}}\"\ntables = [\"d.*\"]\n[checkpoint]\nstore = \"file:///state\"\n{sections}"
+            );
+            let base = Path::new("/");
+            let input = cdchost_config::Input { file: "p.toml", bytes: file.as_bytes(), base, lookup: &Password };
+            let loaded = cdchost_config::load(input).map_err(|refused| format!("{:?}", refused.0)).unwrap();
+            let room = instances(&loaded.config);
+            assert!(room >= 2 * least && room < 2 * least + 64, "{sections}: {room}");
+        }
+    }
+
+    struct Password;
+
+    impl cdchost_config::Lookup for Password {
+        fn variable(&self, _: &str) -> Option<String> {
+            Some("secret".into())
+        }
+
+        fn file(&self, _: &Path) -> std::io::Result<Vec<u8>> {
+            Err(std::io::ErrorKind::NotFound.into())
+        }
+    }
 }
