@@ -153,16 +153,31 @@ fn show_end(screen: &Screen, name: &str, exit: &PipelineExit, status: &PipelineS
             _ => tracing::info!(target: RUN, event = "ended", state, epoch),
         };
     }
-    let committed = match epoch {
-        Some(epoch) => format!("checkpoint {epoch} is committed"),
-        None => "this run committed no checkpoint".to_owned(),
-    };
     match exit {
-        PipelineExit::Failed(Reason { class, message, instruction, .. }) => {
+        PipelineExit::Failed(reason) => {
+            let Reason { class, message, instruction, .. } = reason;
             screen.lines(&format!("pipeline {name} failed ({}): {message}\n    {instruction}", class.name()));
-            screen.lines(&format!("{committed}; once that is done, a start goes on from the last one there is"));
+            screen.lines(&what_is_kept(epoch, reason));
         }
-        _ => screen.lines(&format!("pipeline {name} {state}: {committed}")),
+        _ => screen.lines(&format!("pipeline {name} {state}: {}", committed(epoch))),
+    }
+}
+
+fn committed(epoch: Option<u64>) -> String {
+    match epoch {
+        Some(epoch) => format!("checkpoint {epoch} is committed"),
+        None => "nothing is committed yet".to_owned(),
+    }
+}
+
+/// What stands after a failure, and that a start goes on from it; not where the way out is a start from nothing.
+fn what_is_kept(epoch: Option<u64>, reason: &Reason) -> String {
+    let from_nothing = reason.instruction.contains("empty checkpoint store");
+    match epoch {
+        // It failed before it had looked at what there is.
+        None => "this run committed nothing; what earlier ones committed is as it was".to_owned(),
+        Some(_) if from_nothing => committed(epoch),
+        Some(_) => format!("{}; the next start goes on from it, once what is said above is mended", committed(epoch)),
     }
 }
 
@@ -173,6 +188,22 @@ mod tests {
     fn failed(class: StopClass) -> PipelineExit {
         let text = String::new;
         PipelineExit::Failed(Reason { class, code: text(), message: text(), instruction: text() })
+    }
+
+    #[test]
+    fn a_start_goes_on_only_from_what_there_is_and_where_it_may() {
+        let said = |epoch, instruction: &str| {
+            let (class, code, message) = (StopClass::Sink, String::new(), String::new());
+            what_is_kept(epoch, &Reason { class, code, message, instruction: instruction.into() })
+        };
+        let kept = "checkpoint 7 is committed; the next start goes on from it, once what is said above is mended";
+        assert_eq!(said(Some(7), "make room"), kept);
+        assert_eq!(said(Some(7), "start it anew with an empty checkpoint store"), "checkpoint 7 is committed");
+        let none = "this run committed nothing; what earlier ones committed is as it was";
+        assert_eq!(
+            (said(None, "make room"), said(None, "start anew with an empty checkpoint store")),
+            (none.into(), none.into())
+        );
     }
 
     #[test]

@@ -160,6 +160,7 @@ mod tests {
             "restarts": 1,
             "reconnects": 0,
             "last-disconnect": null,
+            "in-one-piece": null,
             "ignored": {},
             "tables": [{"table": "shop.orders", "targets": ["shop.orders"], "snapshot": "reading", "rows-read": 5, "rows-estimate": 9, "chunks": 2,
                         "changes": 3}],
