@@ -38,6 +38,8 @@ fn values_are_masked_and_null_stays_null() {
     let types: Vec<_> = output.fields.iter().map(|field| field.ty.clone()).collect();
     let text = |max| LogicalType::Text { max: Some(max) };
     assert_eq!(types, [LogicalType::Int64, text(64), text(2), text(3)]);
+    let native = |fields: &[Field]| fields.iter().map(|field| field.native_type.clone()).collect::<Vec<_>>();
+    assert_eq!(native(&output.fields), native(&customers().schema().fields), "what the source has is said as it is");
     assert_eq!(output.primary_key, [0]);
     let input = customers().rows(1).insert(row![1, "a@b", "éàx", 0]).delete(row![2, Cell::Null, "x", Cell::Null]);
     let lines = mask.process(input).unwrap();

@@ -88,3 +88,17 @@ fn the_contract_is_kept_wherever_the_process_dies() {
 fn the_readme_has_the_options_that_there_are() {
     check_readme::<Paimon>(env!("CARGO_MANIFEST_DIR"));
 }
+
+/// What the user is told at a start, and what stands to be read, speak alike of tables without a key.
+#[test]
+fn contract_and_readme_say_the_same_of_tables_without_a_key() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let deletes = crate::CONTRACT.iter().find(|(what, _)| *what == "deletes").unwrap().1;
+    for words in ["take new rows only", "an error that names the rows"] {
+        assert!(deletes.contains(words) && readme.contains(words), "{words}: {deletes}");
+    }
+    let options = serde_json::to_string(&<crate::Paimon as cdchost_sdk::Sink>::manifest().config_schema).unwrap();
+    for key in ["snapshot.num-retained = 10", "snapshot.time-retained"] {
+        assert!(options.contains(key) && readme.contains(key), "{key}");
+    }
+}
