@@ -54,6 +54,9 @@ pub trait Committer: 'static {
     /// order), removes what this pipeline left of generations **below** the own one beyond `restored`, and says how
     /// far the target is: the newest epoch that is **wholly** visible. May be called again after a failure, also by
     /// another process, with the same items.
+    ///
+    /// A target that is ahead of `restored` is another run's, on a newer copy of the state, which counts its generations
+    /// alike: nothing is removed from it. The host refuses such a run by the progress that is answered.
     fn recover(&mut self, restored: Option<&Cut>, pending: &[Committable]) -> Result<Recovered>;
 
     /// Makes one epoch visible. Called only with items that a durable checkpoint holds, in epoch order, one epoch a
