@@ -8,10 +8,12 @@ mod keyless;
 mod linking;
 mod load;
 mod mariadb;
+mod mariadb_statements;
 mod packed;
 mod placing;
 mod refusing;
 mod resetting;
+mod rolling_back;
 mod sharing;
 mod typing;
 

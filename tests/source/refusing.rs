@@ -110,8 +110,10 @@ async fn stopped_by(name: &str, statements: &[&str]) -> Result<ConnectorError> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changed_tables_stop_the_run() -> Result<()> {
-    let rows: [(&str, &[&str]); 6] = [
-        ("refuse_alter", &["ALTER TABLE t ADD c INT DEFAULT 4711"]),
+    let rows: [(&str, &[&str]); 8] = [
+        ("refuse_engine", &["ALTER TABLE t ENGINE = 'BLACKHOLE'"]),
+        ("refuse_index", &["ALTER TABLE t DROP INDEX `PRIMARY`"]),
+        ("refuse_alter", &["ALTER TABLE t ADD c VARCHAR(20) DEFAULT 'secret'"]),
         ("refuse_truncate", &["TRUNCATE t"]),
         ("refuse_drop", &["DROP TABLE t"]),
         ("refuse_rename", &["RENAME TABLE t TO x"]),
@@ -123,7 +125,9 @@ async fn changed_tables_stop_the_run() -> Result<()> {
         assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::Schema), "{error:?}");
         let table = error.table.clone().expect("the table is named");
         assert_eq!(table.database, name);
-        assert!(error.message.contains("binlog.") && !error.message.contains("4711"), "{}", error.message);
+        assert!(error.message.contains("binlog.") && !error.message.contains("secret"), "{}", error.message);
+        let mild = format!("add \"!{table}\" to `tables`");
+        assert!(error.instruction.contains(&mild) && error.instruction.contains("empty target"), "{error:?}");
     }
     Ok(())
 }
@@ -133,6 +137,12 @@ async fn rows_that_the_log_does_not_hold_stop_the_run() -> Result<()> {
     let error =
         stopped_by("refuse_statement", &["SET SESSION binlog_format = 'STATEMENT'", "UPDATE t SET v = 'x'"]).await?;
     assert_eq!(error.code, "mysql-statement-format", "{error:?}");
+    let function = "CREATE FUNCTION f() RETURNS INT BEGIN UPDATE t SET v = 'x'; RETURN 1; END";
+    for (name, call) in [("refuse_select", "SELECT f()"), ("refuse_set", "SET @x = f()"), ("refuse_do", "DO f()")] {
+        let trust = "SET GLOBAL log_bin_trust_function_creators = ON";
+        let error = stopped_by(name, &[trust, function, "SET SESSION binlog_format = 'STATEMENT'", call]).await?;
+        assert_eq!(error.code, "mysql-statement-format", "{call}: {error:?}");
+    }
     let error =
         stopped_by("refuse_image", &["SET SESSION binlog_row_image = 'MINIMAL'", "UPDATE t SET v = 'x'"]).await?;
     assert_eq!(error.code, "mysql-row-image", "{error:?}");

@@ -6,6 +6,7 @@ mod clauses;
 mod definitions;
 mod names;
 
+pub use clauses::CASCADE;
 use names::is_word;
 
 /// A statement and what its meaning depends on.
@@ -46,8 +47,6 @@ pub enum Judgement {
     Savepoint(String),
     /// The transaction is rolled back to the place of this name.
     RollbackTo(String),
-    /// The name, and all that were given after it, are forgotten.
-    Release(String),
     /// Nothing.
     Pass,
     /// It changes a captured table in a way that no row notices; the word says how.
@@ -111,7 +110,7 @@ impl Statement<'_> {
         self.text.trim().splitn(3, ' ').nth(2)
     }
 
-    /// The statement without its literals, to be shown.
+    /// The statement without what may be values of rows, to be shown.
     pub fn shown(&self) -> String {
         masked(self.text, self.quoting)
     }
@@ -139,10 +138,6 @@ impl Judge<'_> {
             "COMMIT" => Judgement::Commit,
             "ROLLBACK" => self.rollback(),
             "SAVEPOINT" => Judgement::Savepoint(self.part().unwrap_or_default()),
-            "RELEASE" => {
-                self.word("SAVEPOINT");
-                Judgement::Release(self.part().unwrap_or_default())
-            }
             "XA" if self.word("START") || self.word("BEGIN") => Judgement::XaStart,
             "XA" if self.word("COMMIT") => Judgement::XaEnd { commits: true },
             "XA" if self.word("ROLLBACK") => Judgement::XaEnd { commits: false },
@@ -166,6 +161,8 @@ impl Judge<'_> {
             "CALL" | "DO" | "SELECT" | "SET" | "VALUES" | "WITH" | "HANDLER" | "EXECUTE" => {
                 self.rows_by_statement(Judgement::RowsByRoutine)
             }
+            // A name that is released is rolled back to no more.
+            "RELEASE" => Judgement::Pass,
             "XA" | "GRANT" | "REVOKE" | "FLUSH" | "ANALYZE" | "OPTIMIZE" | "CHECK" | "CHECKSUM" | "USE" | "INSTALL"
             | "UNINSTALL" | "SHUTDOWN" | "RESET" | "CHANGE" | "START" | "STOP" | "KILL" => Judgement::Pass,
             _ => self.unknown(),

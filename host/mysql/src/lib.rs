@@ -4,6 +4,7 @@
 #![warn(missing_docs)]
 
 mod binlog;
+mod remedy;
 mod snapshot;
 mod source;
 

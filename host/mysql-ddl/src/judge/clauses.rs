@@ -83,7 +83,7 @@ pub(super) fn is_of_the_table_alone(clause: &[Token<'_>]) -> bool {
 const PARTITION_WORK: [&str; 7] = ["REORGANIZE", "REBUILD", "OPTIMIZE", "ANALYZE", "CHECK", "REPAIR", "COALESCE"];
 
 /// The word for a foreign key whose changes of rows are in no log.
-pub(super) const CASCADE: &str = "cascading-foreign-key";
+pub const CASCADE: &str = "cascading-foreign-key";
 
 /// What all clauses do, in a word, if none of them touches columns, key, name or contents; none if one may.
 pub(super) fn harmless(tokens: &[Token<'_>], by_primary_key: bool) -> Option<&'static str> {

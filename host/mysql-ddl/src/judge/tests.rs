@@ -68,6 +68,17 @@ fn changes_of_captured_tables_are_found() {
         ("CREATE OR REPLACE TABLE t (a INT)", "t"),
         ("MEND TABLE shop.t SOMEHOW", "t"),
         ("/*!50100 ALTER TABLE t ADD c INT */", "t"),
+    ];
+    for (text, table) in rows {
+        assert_eq!(judged("shop", text), change(table), "{text}");
+    }
+    let odd = "ALTER TABLE `odd``db`.`my table` DROP x";
+    assert_eq!(judged("", odd), Judgement::Change { database: "odd`db".into(), table: "my table".into() });
+}
+
+#[test]
+fn changes_in_less_usual_words_are_found() {
+    let rows = [
         // What stands before a statement.
         ("SET STATEMENT max_statement_time=5 FOR TRUNCATE t", "t"),
         ("SET STATEMENT a=1, b=SUBSTRING('x' FROM 1 FOR 2) FOR ALTER TABLE t DROP a", "t"),
@@ -116,8 +127,6 @@ fn changes_of_captured_tables_are_found() {
     for (text, table) in rows {
         assert_eq!(judged("shop", text), change(table), "{text}");
     }
-    let odd = "ALTER TABLE `odd``db`.`my table` DROP x";
-    assert_eq!(judged("", odd), Judgement::Change { database: "odd`db".into(), table: "my table".into() });
 }
 
 #[test]
@@ -268,8 +277,8 @@ fn ends_of_transactions_are_told_apart() {
     let place = "A`b".to_owned();
     assert_eq!(judged("", "SAVEPOINT `A``b`"), Judgement::Savepoint(place.clone()));
     assert_eq!(judged("", "ROLLBACK TO `A``b`"), Judgement::RollbackTo(place.clone()));
-    assert_eq!(judged("", "ROLLBACK WORK TO SAVEPOINT `A``b`"), Judgement::RollbackTo(place.clone()));
-    assert_eq!(judged("", "RELEASE SAVEPOINT `A``b`"), Judgement::Release(place));
+    assert_eq!(judged("", "ROLLBACK WORK TO SAVEPOINT `A``b`"), Judgement::RollbackTo(place));
+    assert_eq!(judged("", "RELEASE SAVEPOINT `A``b`"), Judgement::Pass);
     assert_eq!(judged("", "XA START X'01',X'',1"), Judgement::XaStart);
     assert_eq!(judged("", "XA END X'01',X'',1"), Judgement::Pass);
     assert_eq!(judged("", "XA COMMIT X'01',X'',1"), Judgement::XaEnd { commits: true });

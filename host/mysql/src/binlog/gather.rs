@@ -10,6 +10,8 @@ use cdchost_mysql_row::{
 };
 use cdchost_mysql_wire::binlog::RowsOp;
 
+use crate::remedy::ANEW;
+
 /// A batch is cut when it has so many rows.
 pub(crate) const BATCH_ROWS: usize = 8_192;
 /// A batch is cut when its values take so many bytes.
@@ -48,6 +50,22 @@ pub(crate) struct CutBatch {
     pub(crate) batch: ChangeBatch,
     /// So many rows at its beginning belong to transactions that have ended.
     pub(crate) ended: usize,
+}
+
+impl CutBatch {
+    /// What stays of it when the open transaction's rows behind a change-seq are taken back, and the ordinal of that
+    /// transaction's next row change.
+    pub(crate) fn roll_back(self, seq: i64) -> (Option<Self>, u32) {
+        let meta = self.batch.meta();
+        let kept = self.ended.max(meta.change_seq.partition_point(|row| *row <= seq));
+        let ordinal = meta.ordinal[self.ended..kept].last().map_or(0, |last| last + 1);
+        if kept == self.batch.rows() {
+            return (Some(self), ordinal);
+        }
+        let rows: Vec<u32> = (0..).take(kept).collect();
+        let batch = (kept > 0).then(|| Self { batch: self.batch.take(&rows), ended: self.ended });
+        (batch, ordinal)
+    }
 }
 
 impl Gather {
@@ -140,14 +158,16 @@ impl Gather {
         std::mem::take(&mut self.ordinal)
     }
 
-    /// Takes back the rows of the transaction that has not ended.
-    pub(crate) fn roll_back(&mut self) {
-        self.columns.truncate(self.ended);
-        self.ops.truncate(self.ended);
-        self.seqs.truncate(self.ended);
-        self.ordinals.truncate(self.ended);
+    /// Takes back the rows behind a change-seq of the transaction that has not ended. `ordinal` is that of the next row
+    /// change if none of its rows stay here.
+    pub(crate) fn roll_back(&mut self, seq: i64, ordinal: u32) {
+        let kept = self.ended.max(self.seqs.partition_point(|row| *row <= seq));
+        self.columns.truncate(kept);
+        self.ops.truncate(kept);
+        self.seqs.truncate(kept);
+        self.ordinals.truncate(kept);
         // Runs of a transaction that has not ended are told only where a batch is cut, and leave with it.
-        self.ordinal = 0;
+        self.ordinal = self.ordinals[self.ended..].last().map_or(ordinal, |last| last + 1);
     }
 
     /// Cuts the batch inside of a transaction.
@@ -200,8 +220,7 @@ pub(crate) fn value_error(layout: &TableLayout, error: ColumnError, place: &str)
             StopClass::Data,
             "mysql-zero-date",
             format!(
-                "set zero-date = \"null\" or zero-date = \"text\" in [source] and start the pipeline anew with an empty \
-                 checkpoint store, since either changes the column; or find the rows with SELECT … FROM {table} WHERE \
+                "set zero-date = \"null\" or zero-date = \"text\" in [source] and {ANEW}, since either changes the column; or find the rows with SELECT … FROM {table} WHERE \
                  `{column}` IN (0) OR MONTH(`{column}`) = 0 OR DAY(`{column}`) = 0 and give them a real date; or leave \
                  the table out (add {} to `tables`)",
                 TablePatterns::leaving_out(&table.database, &table.table)

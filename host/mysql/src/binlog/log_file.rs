@@ -5,6 +5,8 @@ use std::sync::Arc;
 use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_mysql_position::BinlogPosition;
 
+use crate::remedy::ANEW;
+
 /// A file of the log, and when the server began it, in seconds since the epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogFile {
@@ -33,8 +35,7 @@ impl LogFile {
                 format!("the server's log goes on in {}, but was read up to {}: it was reset", next.name, self.name)
             }
         };
-        ConnectorError::stop(StopClass::SourceGap, "mysql-log-reset", message)
-            .with_instruction("start the pipeline anew with an empty checkpoint store and an empty target")
+        ConnectorError::stop(StopClass::SourceGap, "mysql-log-reset", message).with_instruction(ANEW)
     }
 }
 

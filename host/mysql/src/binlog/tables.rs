@@ -10,6 +10,7 @@ use cdchost_mysql_wire::ProtocolError;
 use cdchost_mysql_wire::binlog::{RowsEvent, RowsOp, TableMapEvent};
 
 use super::gather::{CutBatch, Gather, TransactionFacts, value_error};
+use crate::remedy::leave_out;
 use crate::snapshot::Windows;
 
 /// Table maps kept for the case that they come again; above this, all are forgotten.
@@ -234,11 +235,6 @@ impl LogTables {
         Ok(())
     }
 
-    /// Whether the open transaction changed a captured table that is not mute.
-    pub(crate) fn is_touched(&self) -> bool {
-        !self.touched.is_empty()
-    }
-
     /// Bytes of batches that wait for the transaction's end.
     pub(crate) fn open_bytes(&self) -> usize {
         self.open_bytes
@@ -250,20 +246,20 @@ impl LogTables {
         self.open_bytes = 0;
     }
 
-    /// Takes back the rows of the open transaction.
-    pub(crate) fn roll_back(&mut self) {
-        for place in self.touched.drain(..) {
-            let table = &mut self.tables[place];
-            table.is_touched = false;
-            table.gather.roll_back();
+    /// Takes back the open transaction's rows behind a change-seq, where no row behind it was handed on. Behind each cut
+    /// a row follows in the open batch, so what was handed on hides no ordinal.
+    pub(crate) fn roll_back(&mut self, seq: i64) {
+        let mut ordinals = HashMap::new();
+        for (place, cut) in std::mem::take(&mut self.open) {
+            let (kept, ordinal) = cut.roll_back(seq);
+            self.open.extend(kept.map(|cut| (place, cut)));
+            let next: &mut u32 = ordinals.entry(place).or_default();
+            *next = ordinal.max(*next);
         }
-        for (_, cut) in self.open.drain(..) {
-            if cut.ended > 0 {
-                let rows: Vec<u32> = (0..).take(cut.ended).collect();
-                self.ready.push(cut.batch.take(&rows));
-            }
+        self.open_bytes = self.open.iter().map(|(_, cut)| cut.batch.bytes()).sum();
+        for &place in &self.touched {
+            self.tables[place].gather.roll_back(seq, ordinals.get(&place).copied().unwrap_or(0));
         }
-        self.open_bytes = 0;
     }
 
     /// Hands on all that is gathered. Between transactions only.
@@ -289,18 +285,20 @@ impl LogTables {
         let message = format!("table {table} differs from its rows in the log{}: {error}", place(facts));
         ConnectorError::stop(StopClass::Schema, "mysql-table-differs", message)
             .with_table(table.clone())
-            .with_instruction(
-                "start the pipeline anew with an empty checkpoint store, so that the table is read as it is now",
-            )
+            .with_instruction(leave_out(table))
     }
 
     #[cold]
     fn not_full(&self, table: usize, facts: &TransactionFacts) -> ConnectorError {
         let table = &self.layout(table).schema.table;
         let message = format!("the log holds rows of table {table} without all of their columns{}", place(facts));
-        ConnectorError::stop(StopClass::Source, "mysql-row-image", message).with_table(table.clone()).with_instruction(
-            "SET GLOBAL binlog_row_image = 'FULL', see that no session sets another one, and start the pipeline anew",
-        )
+        let instruction = format!(
+            "SET GLOBAL binlog_row_image = 'FULL', see that no session sets another one, and {}",
+            leave_out(table)
+        );
+        ConnectorError::stop(StopClass::Source, "mysql-row-image", message)
+            .with_table(table.clone())
+            .with_instruction(instruction)
     }
 }
 

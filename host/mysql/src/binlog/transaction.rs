@@ -12,12 +12,14 @@ use cdchost_mysql_wire::binlog::{Event, EventBody, EventHeader, GtidEvent, Maria
 use super::gather::TransactionFacts;
 use super::log_file::LogFile;
 use super::tables::{LogTables, place};
+use crate::remedy::ANEW;
 use crate::snapshot::{Chunk, PassedChunk, Windows};
 
 mod refusals;
+mod savepoints;
 mod statement;
 
-use refusals::{ANEW_INSTRUCTION, XA_INSTRUCTION};
+use savepoints::{Mark, Savepoints};
 
 /// What one event meant for whoever reads the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,10 +96,12 @@ struct Current {
     has_begun: bool,
     /// It was handed on before.
     is_known: bool,
-    /// A part of it was handed on.
-    is_streaming: bool,
     /// The change-seq before it.
     seq_before: i64,
+    /// Its rows up to this change-seq may have been handed on.
+    handed_on: i64,
+    /// Places in it that have names.
+    savepoints: Savepoints,
 }
 
 impl Transactions {
@@ -188,15 +192,13 @@ impl Transactions {
             Reached::Place(place) => place.clone(),
         };
         let Some(current) = self.current.take() else { return Ok(()) };
-        if current.is_streaming {
+        if current.handed_on > current.seq_before {
             let message = format!("the connection was lost inside a large transaction{}", place(&current.facts));
             return Err(ConnectorError::restart(StopClass::Source, "mysql-lost-inside-transaction", message)
-                .with_instruction("raise transaction-max-buffer if this happens again and again"));
+                .with_instruction("raise transaction.max-buffer in [source] if this happens again and again"));
         }
-        self.seq = current.seq_before;
-        self.tables.roll_back();
-        self.windows.roll_back();
-        Ok(())
+        self.roll_back(Mark { seq: current.seq_before, keys: 0 });
+        self.tables.end_transaction(&current.facts)
     }
 
     /// Takes one event.
@@ -212,7 +214,7 @@ impl Transactions {
                 if !current.is_known {
                     self.tables.rows(&rows, &current.facts, &mut self.seq, &mut self.windows)?;
                     if self.tables.open_bytes() as u64 > self.start.buffer_max {
-                        current.is_streaming = true;
+                        current.handed_on = self.seq;
                         self.tables.release();
                     }
                 }
@@ -254,7 +256,7 @@ impl Transactions {
             }
             EventBody::Incident => {
                 let what = "the server says in its log that changes may be missing (INCIDENT)";
-                return Err(self.refused("mysql-incident", what, ANEW_INSTRUCTION));
+                return Err(self.refused("mysql-incident", what, ANEW));
             }
             EventBody::FormatDescription(_) => {
                 self.opens(event.header.timestamp)?;
@@ -335,8 +337,9 @@ impl Transactions {
             name,
             facts,
             has_begun: false,
-            is_streaming: false,
             seq_before: self.seq,
+            handed_on: self.seq,
+            savepoints: Savepoints::default(),
         });
         Ok(())
     }
@@ -388,9 +391,10 @@ impl Transactions {
             }
             (Reached::Place(_), false) => {
                 let what = "the log holds a transaction with a GTID, and this pipeline goes by places in the log";
-                let instruction = "write watermark = \"gtid\" in [source] and start the pipeline anew with an empty \
-                                   checkpoint store, or SET GLOBAL gtid_mode = OFF for good";
-                Err(self.refused("mysql-gtid-transaction", what, instruction))
+                let instruction = format!(
+                    "write watermark = \"gtid\" in [source] and {ANEW}; or SET GLOBAL gtid_mode = OFF for good"
+                );
+                Err(self.refused("mysql-gtid-transaction", what, &instruction))
             }
         }
     }
@@ -411,7 +415,7 @@ impl Transactions {
     fn prepare_xa(&mut self) -> Result<(), ConnectorError> {
         // Each change of a captured table, mute or not, moves the change-seq on.
         if self.current.as_ref().is_some_and(|current| self.seq != current.seq_before) {
-            return Err(self.refused("mysql-xa", "an XA transaction changed captured tables", XA_INSTRUCTION));
+            return Err(self.prepared_on_captured());
         }
         self.prepared.extend(self.xa.take());
         Ok(())

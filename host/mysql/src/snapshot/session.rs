@@ -14,6 +14,7 @@ use super::shares::SharedTable;
 use super::walk::{Query, Range, chunk_params, cut_params};
 use super::whole::{WholeJob, WholeRows};
 use crate::binlog::{BATCH_BYTES, BATCH_ROWS, value_error};
+use crate::remedy::leave_out;
 
 pub(super) const IN_SNAPSHOT: &str = " (read by the snapshot)";
 
@@ -186,8 +187,8 @@ fn differs_from(layout: &TableLayout, differs: &str) -> Failure {
         format!("table {table} differs from what it is known as: {differs}"),
     );
     Failure::Final(
-        error.with_table(table.clone()).with_instruction(
-            "if it does not go away by itself: start the pipeline anew with an empty checkpoint store",
-        ),
+        error
+            .with_table(table.clone())
+            .with_instruction(format!("if it does not go away by itself: {}", leave_out(table))),
     )
 }

@@ -146,10 +146,15 @@ impl Windows {
         self.pending.clear();
     }
 
-    /// The transaction is taken back: it will come again.
-    pub(crate) fn roll_back(&mut self) {
-        self.pending.clear();
-        self.pending_ends.clear();
+    /// Keys collected of the transaction that is being read.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending_ends.len()
+    }
+
+    /// What the transaction changed behind so many keys is taken back.
+    pub(crate) fn roll_back(&mut self, keys: usize) {
+        self.pending_ends.truncate(keys);
+        self.pending.truncate(self.pending_ends.last().copied().unwrap_or(0));
     }
 
     /// Takes out a chunk whose high watermark the stream, between two transactions at `position` of `server`, has
@@ -177,7 +182,7 @@ impl Windows {
     /// Closes all windows; their chunks will be read again.
     pub(crate) fn close(&mut self) {
         self.open.clear();
-        self.roll_back();
+        self.roll_back(0);
         self.forget_old_keys();
     }
 

@@ -10,6 +10,7 @@ use cdchost_mysql_position::{BinlogPosition, DomainGtids, GtidSet, Reached, Serv
 use cdchost_mysql_wire::{BinlogStream, ConnectOptions, DumpRequest, DumpStart, Remedy};
 
 use super::refusal::{self, chain};
+use crate::remedy::ANEW;
 
 /// Heartbeats while a table is read: a window on an idle server is passed by one.
 pub(super) const HEARTBEAT_IN_SNAPSHOT: Duration = Duration::from_millis(500);
@@ -135,8 +136,7 @@ async fn connect_host(request: &LogRequest, host: usize) -> Result<LogConnection
 /// the numbers of its transactions then stand for others than those that were handed on.
 pub(super) fn log_was_reset(host: &str, read: &BinlogPosition, end: &BinlogPosition) -> ConnectorError {
     let message = format!("the log of {host} ends at {end}, but was read up to {read}: it was reset or lost its end");
-    ConnectorError::stop(StopClass::SourceGap, "mysql-log-reset", message)
-        .with_instruction("start the pipeline anew with an empty checkpoint store and an empty target")
+    ConnectorError::stop(StopClass::SourceGap, "mysql-log-reset", message).with_instruction(ANEW)
 }
 
 /// All that the server has and we have not, if it has all that we have and its log all that we have not.
@@ -175,10 +175,9 @@ fn start_at_place(place: &BinlogPosition) -> Result<DumpStart, NoLog> {
     let position = u32::try_from(place.offset).map_err(|_| {
         let message = format!("a log without GTIDs cannot be read from a place behind 4 GiB of a file: {place}");
         let error = ConnectorError::stop(StopClass::Source, "mysql-place-behind-4-gib", message);
-        NoLog::Final(error.with_instruction(
-            "SET GLOBAL max_binlog_size = 1073741824 and keep transactions below it, or turn GTIDs on; then start the \
-             pipeline anew with an empty checkpoint store",
-        ))
+        NoLog::Final(error.with_instruction(format!(
+            "SET GLOBAL max_binlog_size = 1073741824 and keep transactions below it, or turn GTIDs on; then {ANEW}"
+        )))
     })?;
     Ok(DumpStart::Position { file: place.file.to_string(), position })
 }

@@ -8,6 +8,7 @@ use cdchost_mysql_position::{BinlogPosition, Reached, ServerUuid};
 use cdchost_mysql_wire::{Remedy, WireError};
 
 use super::offset::Offset;
+use crate::remedy::ANEW;
 
 /// The server's answer to a dump that it cannot give.
 const CANNOT_READ_LOG: u16 = 1236;
@@ -95,15 +96,17 @@ pub(super) fn log_loss(error: &WireError, id_is_configured: bool) -> LogLoss {
         Remedy::Stop if matches!(error, WireError::Protocol(_)) => LogLoss::Again,
         Remedy::Stop => {
             let message = format!("the log holds what is not offered yet: {error}");
-            LogLoss::Final(ConnectorError::stop(StopClass::Source, "mysql-unsupported-log", message).with_instruction(
-                "change the setting that the message names, and start the pipeline anew with an empty checkpoint store",
-            ))
+            LogLoss::Final(
+                ConnectorError::stop(StopClass::Source, "mysql-unsupported-log", message)
+                    .with_instruction(format!("change the setting that the message names, and {ANEW}")),
+            )
         }
         Remedy::FixConfig if matches!(error, WireError::TooLarge { .. }) => {
             let message = format!("the log holds what is too large: {error}");
-            LogLoss::Final(ConnectorError::stop(StopClass::Source, "mysql-packet-too-large", message).with_instruction(
-                "keep rows and transactions below it, and start the pipeline anew with an empty checkpoint store",
-            ))
+            LogLoss::Final(
+                ConnectorError::stop(StopClass::Source, "mysql-packet-too-large", message)
+                    .with_instruction(format!("keep rows and transactions below it, and {ANEW}")),
+            )
         }
         Remedy::FixConfig => {
             let message = format!("the server does not let us in any more: {}", chain(error));
@@ -129,10 +132,10 @@ pub(super) fn log_stands(host: &str, count: u32, position: &BinlogPosition, reas
 
 /// The server does not have what it had.
 pub(super) fn lost_transactions(what: String) -> ConnectorError {
-    ConnectorError::stop(StopClass::SourceGap, "mysql-lost-transactions", what).with_instruction(
+    ConnectorError::stop(StopClass::SourceGap, "mysql-lost-transactions", what).with_instruction(format!(
         "if the server is a replica that is behind, let it catch up and start the pipeline again; if it lost \
-         transactions, start the pipeline anew with an empty checkpoint store and an empty target",
-    )
+         transactions, {ANEW}"
+    ))
 }
 
 /// The log no longer has what comes next.
@@ -142,10 +145,9 @@ pub(super) fn purged(what: &str) -> ConnectorError {
         "mysql-binlog-purged",
         format!("the server's log no longer has what comes next: {what}"),
     )
-    .with_instruction(
-        "changes are lost to this pipeline: start it anew with an empty checkpoint store and an empty target, and \
-             keep the log longer (binlog_expire_logs_seconds)",
-    )
+    .with_instruction(format!(
+        "changes are lost to this pipeline: {ANEW}, and keep the log longer (binlog_expire_logs_seconds)"
+    ))
 }
 
 /// An offset of one kind cannot be gone on from by the other.
@@ -157,7 +159,7 @@ pub(super) fn check_kind(offset: &Offset, watermark: Watermark) -> Result<(), Co
         (Reached::Place(_), _) => ("a place in a log without GTIDs", "write watermark = \"lock\" in [source]"),
     };
     let message = format!("the checkpoint holds {kept}, which does not fit `watermark` in [source]");
-    let instruction = format!("{instruction}, or start the pipeline anew with an empty checkpoint store");
+    let instruction = format!("{instruction}, or {ANEW}");
     Err(ConnectorError::stop(StopClass::Config, "mysql-offset-kind", message).with_instruction(instruction))
 }
 
@@ -166,7 +168,7 @@ pub(super) fn other_kind(host: &str, is_of_mariadb: bool) -> ConnectorError {
     let (kept, found) = if is_of_mariadb { ("MariaDB", "MySQL") } else { ("MySQL", "MariaDB") };
     let message = format!("{host} is a server of {found}, and the pipeline has read one of {kept}");
     ConnectorError::stop(StopClass::SourceGap, "mysql-other-server", message)
-        .with_instruction("name the same server in [source], or start the pipeline anew with an empty checkpoint store")
+        .with_instruction(format!("name the same server in [source], or {ANEW}"))
 }
 
 /// The log has come to a place that another server's does not have.
@@ -176,7 +178,7 @@ pub(super) fn other_server(host: &str, kept: ServerUuid, found: ServerUuid) -> C
          have nothing in common"
     );
     ConnectorError::stop(StopClass::SourceGap, "mysql-other-server", message)
-        .with_instruction("name the same server in [source], or start the pipeline anew with an empty checkpoint store")
+        .with_instruction(format!("name the same server in [source], or {ANEW}"))
 }
 
 /// An error and its causes on one line.

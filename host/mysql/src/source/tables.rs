@@ -12,6 +12,7 @@ use cdchost_mysql_row::{KeyValue, TableLayout, ValueRules};
 
 use super::offset::{State, TableState};
 use crate::binlog::{LogTables, Transactions};
+use crate::remedy::ANEW;
 use crate::snapshot::{ReaderJob, Walk, WholeJob};
 
 /// A table's walk, and what it has come to.
@@ -91,8 +92,7 @@ impl Tables {
             return Err(ConnectorError::stop(StopClass::Config, "mysql-table-was-left-out", message)
                 .with_table(back.clone())
                 .with_instruction(format!(
-                    "leave it out (add {} to `tables` in [source]), or start anew with an empty checkpoint \
-                     store and an empty target",
+                    "leave it out (add {} to `tables` in [source]), or {ANEW}",
                     TablePatterns::leaving_out(&back.database, &back.table)
                 )));
         }

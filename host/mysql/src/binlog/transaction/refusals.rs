@@ -6,12 +6,19 @@ use cdchost_mysql_ddl::Statement;
 
 use super::Transactions;
 use crate::binlog::tables::place;
-
-pub(super) const XA_INSTRUCTION: &str = "XA transactions on captured tables are not offered yet: leave the tables out, or \
-                                         change them by ordinary transactions and start the pipeline anew";
-pub(super) const ANEW_INSTRUCTION: &str = "start the pipeline anew with an empty checkpoint store";
+use crate::remedy::{ANEW, leave_out};
 
 impl Transactions {
+    /// An XA transaction was prepared that cannot be held until its end.
+    #[cold]
+    pub(super) fn prepared_on_captured(&self) -> ConnectorError {
+        let instruction = format!(
+            "XA transactions on captured tables are not offered yet: leave the tables out and start the pipeline again, \
+             or change them by ordinary transactions and {ANEW}"
+        );
+        self.refused("mysql-xa", "an XA transaction changed captured tables", &instruction)
+    }
+
     /// A final stop at the open transaction.
     #[cold]
     pub(super) fn refused(&self, code: &str, what: &str, instruction: &str) -> ConnectorError {
@@ -25,10 +32,10 @@ impl Transactions {
         let table = TableId::new(database, table);
         let message =
             format!("table {table} was changed in a way that is not carried yet{}: {}", self.here(), statement.shown());
-        ConnectorError::stop(StopClass::Schema, "mysql-table-changed", message).with_table(table).with_instruction(
-            "start the pipeline anew with an empty checkpoint store and an empty target, so that the table is read as \
-             it is now",
-        )
+        let instruction = leave_out(&table);
+        ConnectorError::stop(StopClass::Schema, "mysql-table-changed", message)
+            .with_table(table)
+            .with_instruction(instruction)
     }
 
     /// Bytes or an order of events that no healthy server sends. The connection may have been at fault: try again.
@@ -36,7 +43,7 @@ impl Transactions {
     pub(super) fn malformed(&self, error: impl ToString) -> ConnectorError {
         let message = format!("the log cannot be read{}: {}", self.here(), error.to_string());
         ConnectorError::restart(StopClass::Source, "mysql-malformed-log", message)
-            .with_instruction("if it comes again: check the file with mysqlbinlog, then start the pipeline anew")
+            .with_instruction(format!("if it comes again: check the file with mysqlbinlog, then {ANEW}"))
     }
 
     fn here(&self) -> String {

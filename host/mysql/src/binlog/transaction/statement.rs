@@ -2,17 +2,20 @@
 
 use cdchost_connector::{ConnectorError, StopClass, Verdict};
 use cdchost_model::TableId;
-use cdchost_mysql_ddl::{Captured, Judgement, Quoting, Statement, judge};
+use cdchost_mysql_ddl::{CASCADE, Captured, Judgement, Quoting, Statement, judge};
+use cdchost_mysql_position::Reached;
 use cdchost_mysql_wire::binlog::{EventHeader, QueryEvent};
 
-use super::refusals::{ANEW_INSTRUCTION, decode};
+use super::refusals::decode;
 use super::{Seen, Transactions};
 use crate::binlog::tables::place;
+use crate::remedy::{ANEW, leave_out};
 
 const SQL_MODE_ANSI_QUOTES: u64 = 1 << 2;
 const SQL_MODE_NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
 /// How the first statement ends in the log of a CREATE TABLE … SELECT of 8.0.21 and later: its rows follow.
 const ROWS_FOLLOW: [&str; 2] = ["START", "TRANSACTION"];
+const ROWS_FOR_GOOD: &str = "SET GLOBAL binlog_format = 'ROW', see that no session sets another one";
 
 /// What a statement does to the open transaction.
 enum Effect {
@@ -38,6 +41,7 @@ impl Transactions {
         let quoting = Quoting {
             ansi: mode & SQL_MODE_ANSI_QUOTES != 0,
             plain_backslash: mode & SQL_MODE_NO_BACKSLASH_ESCAPES != 0,
+            mariadb: matches!(self.executed, Reached::Domains(_)),
         };
         let statement = Statement { text: &text, database: &database, quoting };
         let effect = self.obey(&statement, is_known)?;
@@ -68,16 +72,17 @@ impl Transactions {
                 let was_seen = statement.xa_id().is_some_and(|id| self.prepared.remove(id));
                 if commits && !was_seen && !is_known {
                     let what = "an XA transaction is committed that was prepared before this pipeline read the log";
-                    return Err(self.refused("mysql-xa", what, ANEW_INSTRUCTION));
+                    return Err(self.refused("mysql-xa", what, ANEW));
                 }
             }
             Judgement::Commit => return Ok(Effect::Ends),
-            Judgement::Rollback if self.tables.is_touched() => {
-                let what = "a transaction that changed captured tables was rolled back in the log";
-                return Err(self.refused("mysql-rollback", what, ANEW_INSTRUCTION));
+            Judgement::Rollback => {
+                self.take_back_all()?;
+                return Ok(Effect::Ends);
             }
-            Judgement::Rollback => return Ok(Effect::Ends),
             _ if is_known => {}
+            Judgement::Savepoint(name) => self.set_savepoint(&name),
+            Judgement::RollbackTo(name) => self.take_back_to(&name)?,
             Judgement::Pass => {}
             Judgement::Ignore(reason) => self.ignore(reason, statement),
             Judgement::RowsElsewhere => {
@@ -95,11 +100,18 @@ impl Transactions {
                 self.ignore("known-already", statement);
             }
             Judgement::RowsByStatement { database, table } => {
-                let what =
-                    format!("the log holds a statement in place of the rows that it changed in {database}.{table}");
-                let instruction = "SET GLOBAL binlog_format = 'ROW', see that no session sets another one, and start the \
-                                   pipeline anew with an empty checkpoint store";
-                return Err(self.refused("mysql-statement-format", &what, instruction));
+                let table = TableId::new(database, table);
+                let what = format!("the log holds a statement in place of the rows that it changed in {table}");
+                let instruction = format!("{ROWS_FOR_GOOD}, and {}", leave_out(&table));
+                return Err(self.refused("mysql-statement-format", &what, &instruction).with_table(table));
+            }
+            Judgement::RowsByRoutine => {
+                let what = format!(
+                    "the log holds the call of a routine in place of the rows of any tables that it changed: {}",
+                    statement.shown()
+                );
+                let instruction = format!("{ROWS_FOR_GOOD}, and {ANEW}");
+                return Err(self.refused("mysql-statement-format", &what, &instruction));
             }
             Judgement::NewTable { database, table } => self.new_table(statement, &database, &table)?,
         }
@@ -149,6 +161,14 @@ impl Transactions {
 
     fn ignore(&mut self, reason: &'static str, statement: &Statement<'_>) {
         *self.ignored.entry(reason).or_default() += 1;
+        if reason == CASCADE {
+            tracing::warn!(
+                statement = statement.shown(),
+                position = %self.position,
+                "rows that this foreign key changes are in no log, so these changes will be missing"
+            );
+            return;
+        }
         tracing::info!(reason, statement = statement.shown(), position = %self.position, "statement ignored");
     }
 

@@ -35,18 +35,18 @@ fn layout(table: &str) -> Arc<TableLayout> {
     Arc::new(TableLayout::new(Arc::new(schema), PRIMARY.into(), &cdchost_mysql_row::ValueRules::default()).unwrap())
 }
 
-struct Stream {
-    log: Transactions,
+pub(super) struct Stream {
+    pub(super) log: Transactions,
     end: u32,
     number: u64,
 }
 
 impl Stream {
-    fn new(buffer_max: u64) -> Self {
+    pub(super) fn new(buffer_max: u64) -> Self {
         Self::from(Reached::Gtids(GtidSet::default()), buffer_max)
     }
 
-    fn from(reached: Reached, buffer_max: u64) -> Self {
+    pub(super) fn from(reached: Reached, buffer_max: u64) -> Self {
         let mut tables = LogTables::default();
         tables.add(layout("a"), true, false);
         tables.add(layout("b"), false, true);
@@ -65,17 +65,17 @@ impl Stream {
         stream
     }
 
-    fn connect(&mut self) {
+    pub(super) fn connect(&mut self) {
         self.end = 4;
         self.take(EventKind::Rotate, &[&4u64.to_le_bytes()[..], b"binlog.000001"].concat()).unwrap();
     }
 
-    fn take(&mut self, kind: EventKind, body: &[u8]) -> Result<Seen, ConnectorError> {
+    pub(super) fn take(&mut self, kind: EventKind, body: &[u8]) -> Result<Seen, ConnectorError> {
         self.end += u32::try_from(body.len()).unwrap() + 23;
         self.take_at(self.end, kind, body)
     }
 
-    fn take_at(&mut self, end: u32, kind: EventKind, body: &[u8]) -> Result<Seen, ConnectorError> {
+    pub(super) fn take_at(&mut self, end: u32, kind: EventKind, body: &[u8]) -> Result<Seen, ConnectorError> {
         let event_type = match kind {
             EventKind::WriteRows => 30,
             EventKind::UpdateRows => 31,
@@ -93,18 +93,18 @@ impl Stream {
         self.log.take(&Event { header, kind, body })
     }
 
-    fn gtid(&mut self, number: u64) {
+    pub(super) fn gtid(&mut self, number: u64) {
         self.number = number;
         self.take(EventKind::Gtid, &[&[1][..], &UUID.0, &number.to_le_bytes()].concat()).unwrap();
     }
 
-    fn begin(&mut self, number: u64) {
+    pub(super) fn begin(&mut self, number: u64) {
         self.gtid(number);
         self.query("BEGIN").unwrap();
         self.map();
     }
 
-    fn map(&mut self) {
+    pub(super) fn map(&mut self) {
         for (id, table) in [(7u8, "a"), (8, "b"), (9, "other")] {
             let mut map = vec![id, 0, 0, 0, 0, 0, 1, 0, 4];
             map.extend_from_slice(b"shop\0");
@@ -116,7 +116,7 @@ impl Stream {
         }
     }
 
-    fn query(&mut self, text: &str) -> Result<Seen, ConnectorError> {
+    pub(super) fn query(&mut self, text: &str) -> Result<Seen, ConnectorError> {
         let mut body = vec![0; 13];
         body[8] = 4;
         body.extend_from_slice(b"shop\0");
@@ -124,7 +124,7 @@ impl Stream {
         self.take(EventKind::Query, &body)
     }
 
-    fn rows(&mut self, kind: EventKind, table_id: u8, images: &[(i32, &str)]) {
+    pub(super) fn rows(&mut self, kind: EventKind, table_id: u8, images: &[(i32, &str)]) {
         let mut body = vec![table_id, 0, 0, 0, 0, 0, 1, 0, 2, 0, 2, 3];
         if kind == EventKind::UpdateRows {
             body.push(3);
@@ -138,22 +138,22 @@ impl Stream {
         self.take(kind, &body).unwrap();
     }
 
-    fn commit(&mut self) {
+    pub(super) fn commit(&mut self) {
         assert_eq!(self.take(EventKind::Xid, &[0; 8]).unwrap(), Seen::TransactionEnd);
     }
 
-    fn handed_on(&mut self) -> Vec<ChangeBatch> {
+    pub(super) fn handed_on(&mut self) -> Vec<ChangeBatch> {
         std::mem::take(self.log.tables.ready())
     }
 
-    fn flushed(&mut self) -> Vec<ChangeBatch> {
+    pub(super) fn flushed(&mut self) -> Vec<ChangeBatch> {
         assert!(self.log.is_between());
         self.log.tables.flush().unwrap();
         self.handed_on()
     }
 }
 
-fn ids(batches: &[ChangeBatch]) -> Vec<i32> {
+pub(super) fn ids(batches: &[ChangeBatch]) -> Vec<i32> {
     use arrow_array::cast::AsArray;
     use arrow_array::types::Int32Type;
     let values = |batch: &ChangeBatch| batch.columns().column(0).as_primitive::<Int32Type>().values().to_vec();
@@ -296,9 +296,13 @@ fn statements_are_judged() {
     assert_eq!(stream.query(comment).unwrap(), Seen::TransactionEnd);
     assert_eq!(stream.log.ignored().get("index"), Some(&1));
     stream.gtid(3);
-    let error = stream.query("ALTER TABLE a ADD c INT DEFAULT 4711").unwrap_err();
+    let error = stream.query("ALTER TABLE a ADD c VARCHAR(20) DEFAULT 'secret'").unwrap_err();
     assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::Schema));
-    assert!(error.message.contains("shop.a") && !error.message.contains("4711"), "{}", error.message);
+    assert!(error.message.contains("shop.a") && error.message.contains("VARCHAR(20)"), "{}", error.message);
+    assert!(!error.message.contains("secret"), "{}", error.message);
+    for way in ["\"!shop.a\"", "an empty checkpoint store and an empty target"] {
+        assert!(error.instruction.contains(way), "{}", error.instruction);
+    }
     let mut stream = Stream::new(1 << 20);
     stream.gtid(1);
     let error = stream.query("CREATE TABLE fresh (id INT)").unwrap_err();
@@ -313,6 +317,21 @@ fn statements_are_judged() {
     assert!(stream.log.has_passed_known());
     stream.gtid(3);
     assert!(stream.query("ALTER TABLE b ADD c INT").is_err());
+}
+
+#[test]
+fn what_a_statement_changed_in_place_of_rows_stops_where_it_may_be_captured() {
+    for text in ["UPDATE a SET v = 'x'", "ANALYZE DELETE FROM a", "SELECT `Dx`.`f`()", "CALL p()"] {
+        let mut stream = Stream::new(1 << 20);
+        stream.begin(1);
+        let error = stream.query(text).unwrap_err();
+        assert_eq!((error.verdict, error.code.as_str()), (Verdict::Stop, "mysql-statement-format"), "{text}");
+        assert!(error.instruction.contains("an empty target"), "{}", error.instruction);
+    }
+    let mut stream = Stream::new(1 << 20);
+    stream.begin(1);
+    assert_eq!(stream.query("UPDATE elsewhere.x SET v = 'x'").unwrap(), Seen::Event);
+    assert_eq!(stream.log.ignored().get("rows-by-statement-elsewhere"), Some(&1));
 }
 
 #[test]

@@ -333,7 +333,7 @@ fn what_is_taken_back_was_not_collected() {
     let mut windows = Windows::default();
     let number = windows.arm(0, 0);
     collect(&mut windows, 1);
-    windows.roll_back();
+    windows.roll_back(0);
     windows.fill(number, chunk(&[(1, 0)], 0, true));
     let passed = windows.take_passed(SERVER, &position(0), |_| schema(), |_, _| true).unwrap();
     assert_eq!(passed.keep.count_set_bits(), 1);
