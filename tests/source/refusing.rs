@@ -317,6 +317,29 @@ async fn statements_in_latin1_are_not_missed() -> Result<()> {
     Ok(())
 }
 
+/// A character's second byte may be that of a backslash, and a name cannot be compared.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_in_other_character_sets_are_not_missed() -> Result<()> {
+    let statements = [
+        b"ALTER TABLE t COMMENT '\x95\x5c', ADD c INT, COMMENT '\x95\x5c'".as_slice(),
+        b"ALTER TABLE `\x95\x5ct` ADD c INT",
+    ];
+    for (place, statement) in statements.into_iter().enumerate() {
+        let name = format!("refuse_sjis_{place}");
+        database(&name, &["CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE `\u{8868}t` (id INT PRIMARY KEY)"])
+            .await?;
+        let mut running = start(&config(&name), SourceEnd::Never, None).await?;
+        running.until_done(&name).await?;
+        let mut connection = server().connect().await?;
+        connection.query_drop(format!("USE {name}")).await?;
+        connection.query_drop("SET NAMES sjis").await?;
+        connection.query_drop(statement).await?;
+        let error = running.until_its_error().await?;
+        assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::Schema), "{error:?}");
+    }
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_among_changing_tables_is_never_a_final_stop() -> Result<()> {
     let name = "refuse_changing";

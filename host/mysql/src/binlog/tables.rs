@@ -103,6 +103,15 @@ impl LogTables {
         self.names.get(database)?.get(table).copied()
     }
 
+    /// Place of the first table of a database whose name is such.
+    pub(crate) fn find_like(&self, database: &str, is_such: impl Fn(&str) -> bool) -> Option<usize> {
+        let is_it = |table: &LogTable| {
+            let id = &table.gather.layout().schema.table;
+            id.database.eq_ignore_ascii_case(database) && is_such(&id.table)
+        };
+        self.tables.iter().position(is_it)
+    }
+
     /// A captured table of a database.
     pub(crate) fn any_in(&self, database: &str) -> Option<&Arc<TableLayout>> {
         let &place = self.names.get(database.as_bytes())?.values().min()?;

@@ -64,14 +64,44 @@ const WINDOWS: [char; 32] = [
     '\u{17e}', '\u{178}',
 ];
 
+/// Which bytes begin a character of two in character sets whose second bytes may look like a quote or a backslash.
+fn leads(collation: u16) -> Option<fn(u8) -> bool> {
+    match collation {
+        // big5
+        1 | 84 => Some(|byte| matches!(byte, 0xa1..=0xf9)),
+        // sjis, cp932
+        13 | 88 | 95 | 96 => Some(|byte| matches!(byte, 0x81..=0x9f | 0xe0..=0xfc)),
+        // gbk, gb18030
+        28 | 87 | 248..=250 => Some(|byte| matches!(byte, 0x81..=0xfe)),
+        _ => None,
+    }
+}
+
+/// A character of which nothing more is known than that it is not ASCII.
+pub(super) const UNKNOWN: char = char::REPLACEMENT_CHARACTER;
+
 /// A statement's text out of the bytes of its session's character set. Where that is neither latin1 nor UTF-8 each byte
-/// is taken for a character, so that ASCII keeps its meaning.
+/// is taken for a character, so that ASCII keeps its meaning; where ASCII may be half of a character, both halves are an
+/// unknown one.
 pub(super) fn decode(text: &[u8], collation: Option<u16>) -> String {
+    if let Some(is_lead) = collation.and_then(leads) {
+        return decode_pairs(text, is_lead);
+    }
     let is_latin1 = collation.is_some_and(|collation| LATIN1.contains(&collation));
     match std::str::from_utf8(text) {
         Ok(text) if !is_latin1 || text.is_ascii() => text.to_owned(),
         _ => text.iter().map(|&byte| of_latin1(byte)).collect(),
     }
+}
+
+fn decode_pairs(text: &[u8], is_lead: fn(u8) -> bool) -> String {
+    let mut bytes = text.iter().copied().peekable();
+    let mut out = String::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        out.push(if byte.is_ascii() { byte.into() } else { UNKNOWN });
+        bytes.next_if(|&next| is_lead(byte) && next >= 0x40 && next != 0x7f);
+    }
+    out
 }
 
 fn of_latin1(byte: u8) -> char {
@@ -88,5 +118,7 @@ mod tests {
         assert_eq!(decode("t\u{e4}".as_bytes(), Some(8)), "t\u{c3}\u{a4}", "valid UTF-8 by chance");
         assert_eq!(decode(b"t\xe4\x80\x9f", Some(8)), "t\u{e4}\u{20ac}\u{178}");
         assert_eq!(decode(b"DROP TABLE `t\xe4`", None), "DROP TABLE `t\u{e4}`");
+        assert_eq!(decode(b"'\x95\x5c', `a\xb1`, b", Some(13)), "'\u{fffd}', `a\u{fffd}`, b", "sjis");
+        assert_eq!(decode(b"'\x95\x5c', `a\xb1\x60`", Some(28)), "'\u{fffd}', `a\u{fffd}`", "gbk");
     }
 }

@@ -6,7 +6,7 @@ use cdchost_mysql_ddl::{CASCADE, Captured, Judgement, Quoting, Statement, judge}
 use cdchost_mysql_position::Reached;
 use cdchost_mysql_wire::binlog::{EventHeader, QueryEvent};
 
-use super::refusals::decode;
+use super::refusals::{UNKNOWN, decode};
 use super::{Seen, Transactions};
 use crate::binlog::tables::place;
 use crate::remedy::{ANEW, leave_out};
@@ -25,6 +25,12 @@ enum Effect {
     Ends,
     /// It ends if nothing has begun it: a statement alone is a transaction of its own.
     EndsIfAlone,
+}
+
+/// Whether a name may be one of which only the ASCII is known.
+fn alike(known: &str, name: &str) -> bool {
+    let ascii = |text: &str| text.chars().filter(char::is_ascii).collect::<String>();
+    !name.is_ascii() && ascii(known).eq_ignore_ascii_case(&ascii(name))
 }
 
 impl Transactions {
@@ -135,6 +141,9 @@ impl Transactions {
 
     /// Place of a table as a statement names it.
     fn find(&self, database: &str, table: &str) -> Option<usize> {
+        if table.contains(UNKNOWN) {
+            return self.tables.find_like(database, |name| alike(table, name));
+        }
         if self.start.lower_case_names {
             self.tables.find(database.to_lowercase().as_bytes(), table.to_lowercase().as_bytes())
         } else {
