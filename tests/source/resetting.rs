@@ -51,15 +51,18 @@ async fn a_log_that_began_anew_is_a_gap_however_much_it_holds_by_now() -> Result
         server.run(&["INSERT INTO reset_log.t VALUES (3)"]).await?;
         running.until("the row", |taken| (taken.target.rows(name, "t").len() == 3).then_some(())).await?;
         let cut = running.cut().await?;
-        // Under a run that goes on.
-        reset(&server, name, 6).await?;
-        let shown = running.progress.clone();
-        let error =
-            running.until_its_error().await.with_context(|| format!("{:?} {:?}", server.flavor(), *shown.borrow()))?;
-        assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::SourceGap), "{error:?}");
-        assert_eq!(error.code, "mysql-log-reset", "{error:?}");
+        if server.flavor() == Flavor::Mariadb {
+            // Its manual forbids a reset under a reader, and a server may not outlive it.
+            running.kill().await;
+        } else {
+            reset(&server, name, 6).await?;
+            let shown = running.progress.clone();
+            let error = running.until_its_error().await.with_context(|| format!("{:?}", *shown.borrow()))?;
+            assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::SourceGap), "{error:?}");
+            assert_eq!(error.code, "mysql-log-reset", "{error:?}");
+            server.run(&["DELETE FROM reset_log.t WHERE id >= 100"]).await?;
+        }
         // Between two runs, and with more in the new log than the old one had.
-        server.run(&["DELETE FROM reset_log.t WHERE id >= 100"]).await?;
         reset(&server, name, 60).await?;
         let error = start(&config, SourceEnd::Never, Some(&cut)).await?.until_its_error().await?;
         assert_eq!((error.verdict, error.code.as_str()), (Verdict::Stop, "mysql-log-reset"), "{error:?}");

@@ -243,7 +243,7 @@ mod tests {
         meter.look(&status(49_999), later);
         let line = meter.summary(&status(49_999), 0, later + Duration::from_secs(2));
         let expect =
-            "snapshot: 1 of 2 tables read, 2 chunks, 50,000 rows, 4,000 rows/s, checkpoint 3 committed 2 s ago";
+            "snapshot: 1 of 2 tables read, 2 chunks, 50,000 rows, 4,000 rows/s, checkpoint 3 committed 12 s ago";
         assert_eq!(line, expect);
     }
 
