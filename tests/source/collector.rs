@@ -180,6 +180,17 @@ pub(crate) async fn start_with(
     Ok(Running { taken, progress, hold, commands: Some(commands), run, next_epoch: 1 })
 }
 
+/// Goes on from a cut, and is where another run came to: with the same rows and the same numbers.
+pub(crate) async fn replays_alike(server: &Server, config: &MysqlConfig, from: &TakenCut, to: &TakenCut) -> Result<()> {
+    let mut again = start(config, SourceEnd::Never, Some(from)).await?;
+    again.until_caught_up(server).await?;
+    let second = again.cut().await?;
+    again.kill().await;
+    assert_eq!(to.target.tables, second.target.tables);
+    assert_eq!(to.barrier.change_seq, second.barrier.change_seq);
+    Ok(())
+}
+
 impl Running {
     /// Waits until a look at what was taken gives a value. The source's own error ends it.
     pub(crate) async fn until<T>(&mut self, what: &str, mut look: impl FnMut(&Taken) -> Option<T>) -> Result<T> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anyhow::{Result, ensure};
 use cdchost_config::{ChunkConfig, MysqlConfig};
-use cdchost_connector::SourceEnd;
+use cdchost_connector::{SnapshotState, SourceEnd};
 use cdchost_mysql::Fault;
 use cdchost_tests::server::{Flavor, Server};
 use mysql_async::prelude::Queryable;
@@ -13,7 +13,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::task::JoinSet;
 
-use super::collector::{Target, start_with};
+use super::collector::{TakenCut, Target, start, start_with};
 use super::database_on;
 use super::folding::differences_from;
 
@@ -102,6 +102,31 @@ impl Load {
         }
         Ok(count)
     }
+}
+
+/// Runs that end one after the other while tables are read, each at least so many chunks further than the one before, or
+/// at the end of the tables; the log's file changes between them. Gives the last one's cut.
+pub(crate) async fn ended_runs(
+    server: &Server,
+    config: &MysqlConfig,
+    (rounds, chunks): (u64, u64),
+) -> Result<Option<TakenCut>> {
+    let mut from = None;
+    for round in 1..=rounds {
+        let mut running = start(config, SourceEnd::Never, from.as_ref()).await?;
+        running
+            .until_progress(|progress| {
+                let tables = || progress.tables.values();
+                let done = tables().filter(|table| table.snapshot == SnapshotState::Done).count();
+                // The writers leave fewer rows from round to round.
+                done == LOADED.len() || tables().map(|table| table.chunks_done).sum::<u64>() >= round * chunks
+            })
+            .await?;
+        from = Some(running.cut().await?);
+        running.kill().await;
+        server.run(&["FLUSH BINARY LOGS"]).await?;
+    }
+    Ok(from)
 }
 
 /// Reads tables in small chunks while eight writers change them, and compares when all is quiet. `config` says how.

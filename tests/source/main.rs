@@ -18,13 +18,10 @@ mod sharing;
 mod typing;
 
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use anyhow::Result;
-use cdchost_config::{
-    ByteSize, ChunkConfig, MysqlConfig, Secret, StartupMode, TlsConfig, TlsMode, Watermark, ZeroDate,
-};
-use cdchost_tests::server::{ACCOUNT, PASSWORD, Server};
+use cdchost_config::MysqlConfig;
+use cdchost_tests::server::{Server, config_of};
 
 /// One server for all tests; each has a database of its own.
 fn server() -> &'static Server {
@@ -35,26 +32,6 @@ fn server() -> &'static Server {
 /// The account with the least rights on a database of the shared server.
 fn config(database: &str) -> MysqlConfig {
     config_of(&server().address(), database)
-}
-
-fn config_of(address: &str, database: &str) -> MysqlConfig {
-    MysqlConfig {
-        hosts: vec![address.to_owned()],
-        username: ACCOUNT.into(),
-        password: Secret::new(PASSWORD),
-        tables: vec![format!("{database}.*")],
-        startup: StartupMode::Initial,
-        server_id: None,
-        tls: TlsConfig { mode: Some(TlsMode::Disabled), ..TlsConfig::default() },
-        readers: 2,
-        chunk: ChunkConfig { rows: 8_096, bytes: ByteSize(8 << 20) },
-        watermark: Watermark::Gtid,
-        zero_date: ZeroDate::Error,
-        heartbeat: Duration::from_secs(1),
-        connect_timeout: Duration::from_secs(10),
-        reconnect_timeout: Duration::from_secs(20),
-        transaction_max_buffer: ByteSize(64 << 20),
-    }
 }
 
 /// A fresh database on the shared server, with these statements run in it.

@@ -4,14 +4,14 @@ use std::sync::OnceLock;
 
 use anyhow::{Result, ensure};
 use cdchost_config::{MysqlConfig, Secret, Watermark};
-use cdchost_connector::{Containment, SnapshotState, SourceConnector, SourceEnd, StopClass, Verdict};
+use cdchost_connector::{Containment, SourceConnector, SourceEnd, StopClass, Verdict};
 use cdchost_model::Op;
 use cdchost_mysql::{Fault, MysqlSource};
 use cdchost_tests::server::{Flavor, Server, ServerOptions};
 
-use super::collector::start;
+use super::collector::{replays_alike, start};
 use super::folding::differences_from;
-use super::load::{Load, is_found_out, read_under_load};
+use super::load::{Load, ended_runs, is_found_out, read_under_load};
 use super::refusing::refused;
 use super::{config_of, database, database_on, server};
 
@@ -51,21 +51,7 @@ async fn runs_go_on_in_every_domain() -> Result<()> {
     let load = Load::begin(mariadb(), name, 4).await?;
     let mut config = config(name);
     (config.readers, config.chunk.rows) = (5, 25);
-    let mut from = None;
-    for round in 1..8 {
-        let mut running = start(&config, SourceEnd::Never, from.as_ref()).await?;
-        running
-            .until_progress(|progress| {
-                let tables = || progress.tables.values();
-                let done = tables().filter(|table| table.snapshot == SnapshotState::Done).count();
-                // The writers leave fewer rows from round to round.
-                done == 3 || tables().map(|table| table.chunks_done).sum::<u64>() >= round * 6
-            })
-            .await?;
-        from = Some(running.cut().await?);
-        running.kill().await;
-        mariadb().run(&["FLUSH BINARY LOGS"]).await?;
-    }
+    let from = ended_runs(mariadb(), &config, (7, 6)).await?;
     load.end().await?;
     let mut running = start(&config, SourceEnd::Never, from.as_ref()).await?;
     running.until_done(name).await?;
@@ -88,12 +74,7 @@ async fn runs_go_on_in_every_domain() -> Result<()> {
     running.kill().await;
     assert_eq!(differences_from(mariadb(), name, &after.target).await?, Vec::<String>::new());
     // The same changes again, from the cut before them.
-    let mut again = start(&config, SourceEnd::Never, Some(&before)).await?;
-    again.until_caught_up(mariadb()).await?;
-    let second = again.cut().await?;
-    again.kill().await;
-    assert_eq!(after.target.tables, second.target.tables);
-    assert_eq!(after.barrier.change_seq, second.barrier.change_seq);
+    replays_alike(mariadb(), &config, &before, &after).await?;
     let source = MysqlSource::new(config, SourceEnd::Never);
     let shown = source.describe(&after.barrier.offset);
     ensure!(shown.contains(",7-") && shown.contains("(binlog."), "{shown}");

@@ -11,9 +11,9 @@ use cdchost_mysql::{Fault, MysqlSource};
 use cdchost_tests::server::{Flavor, Server, ServerOptions};
 use mysql_async::prelude::Queryable;
 
-use super::collector::start;
+use super::collector::{replays_alike, start};
 use super::folding::differences_from;
-use super::load::{Load, read_under_load};
+use super::load::{Load, ended_runs, read_under_load};
 use super::{config_of, database_on};
 
 /// MySQL 9 with all transactions compressed, for all tests here.
@@ -76,18 +76,7 @@ async fn runs_go_on_from_sets_with_tags() -> Result<()> {
     let load = Load::begin(newer(), name, 4).await?;
     let mut config = config_of(&newer().address(), name);
     (config.readers, config.chunk.rows) = (5, 25);
-    let mut from = None;
-    for round in 1..6 {
-        let mut running = start(&config, SourceEnd::Never, from.as_ref()).await?;
-        running
-            .until_progress(|progress| {
-                progress.tables.values().map(|table| table.chunks_done).sum::<u64>() >= round * 8
-            })
-            .await?;
-        from = Some(running.cut().await?);
-        running.kill().await;
-        newer().run(&["FLUSH BINARY LOGS"]).await?;
-    }
+    let from = ended_runs(newer(), &config, (5, 8)).await?;
     load.end().await?;
     let mut running = start(&config, SourceEnd::Never, from.as_ref()).await?;
     running.until_done(name).await?;
@@ -106,12 +95,7 @@ async fn runs_go_on_from_sets_with_tags() -> Result<()> {
     running.kill().await;
     assert_eq!(differences_from(newer(), name, &after.target).await?, Vec::<String>::new());
     // The same changes again, from the cut before them.
-    let mut again = start(&config, SourceEnd::Never, Some(&before)).await?;
-    again.until_caught_up(newer()).await?;
-    let second = again.cut().await?;
-    again.kill().await;
-    assert_eq!(after.target.tables, second.target.tables);
-    assert_eq!(after.barrier.change_seq, second.barrier.change_seq);
+    replays_alike(newer(), &config, &before, &after).await?;
     let source = MysqlSource::new(config, SourceEnd::Never);
     let shown = source.describe(&after.barrier.offset);
     ensure!(shown.contains(":late:1-2") && shown.contains(":tag_1:1-"), "{shown}");

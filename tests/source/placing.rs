@@ -10,9 +10,9 @@ use cdchost_model::Op;
 use cdchost_mysql::{Fault, MysqlSource};
 use cdchost_tests::server::{PASSWORD, Server, ServerOptions};
 
-use super::collector::start;
+use super::collector::{replays_alike, start};
 use super::folding::differences_from;
-use super::load::{Load, is_found_out, read_under_load};
+use super::load::{Load, ended_runs, is_found_out, read_under_load};
 use super::refusing::refused;
 use super::{config, config_of, database, database_on};
 
@@ -62,19 +62,7 @@ async fn runs_go_on_from_their_places() -> Result<()> {
     let load = Load::begin(plain(), name, 4).await?;
     let mut config = locking(plain(), name).await?;
     (config.readers, config.chunk.rows) = (5, 25);
-    let mut from = None;
-    for round in 1..8 {
-        let mut running = start(&config, SourceEnd::Never, from.as_ref()).await?;
-        running
-            .until_progress(|progress| {
-                let chunks = progress.tables.values().map(|table| table.chunks_done).sum::<u64>();
-                chunks >= round * 6
-            })
-            .await?;
-        from = Some(running.cut().await?);
-        running.kill().await;
-        plain().run(&["FLUSH BINARY LOGS"]).await?;
-    }
+    let from = ended_runs(plain(), &config, (7, 6)).await?;
     load.end().await?;
     let mut running = start(&config, SourceEnd::Never, from.as_ref()).await?;
     running.until_done(name).await?;
@@ -86,12 +74,7 @@ async fn runs_go_on_from_their_places() -> Result<()> {
     let after = running.cut().await?;
     running.kill().await;
     // The same changes again, from the place before them.
-    let mut again = start(&config, SourceEnd::Never, Some(&before)).await?;
-    again.until_caught_up(plain()).await?;
-    let second = again.cut().await?;
-    again.kill().await;
-    assert_eq!(after.target.tables, second.target.tables);
-    assert_eq!(after.barrier.change_seq, second.barrier.change_seq);
+    replays_alike(plain(), &config, &before, &after).await?;
     let source = MysqlSource::new(config, SourceEnd::Never);
     let compared = source.compare(&after.barrier.offset, &before.barrier.offset)?;
     assert_eq!(compared, Containment::Contains, "{}", source.describe(&after.barrier.offset));

@@ -12,6 +12,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use cdchost_config::{
+    ByteSize, ChunkConfig, MysqlConfig, Secret, StartupMode, TlsConfig, TlsMode, Watermark, ZeroDate,
+};
 use cdchost_tools::run;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, Row};
@@ -245,6 +248,27 @@ fn command(folder: &Folder, port: u16, options: &ServerOptions) -> Result<Comman
     }
     command.args(&options.extra).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     Ok(command)
+}
+
+/// A source with the account of least rights, on a database of the server at this address.
+pub fn config_of(address: &str, database: &str) -> MysqlConfig {
+    MysqlConfig {
+        hosts: vec![address.to_owned()],
+        username: ACCOUNT.into(),
+        password: Secret::new(PASSWORD),
+        tables: vec![format!("{database}.*")],
+        startup: StartupMode::Initial,
+        server_id: None,
+        tls: TlsConfig { mode: Some(TlsMode::Disabled), ..TlsConfig::default() },
+        readers: 2,
+        chunk: ChunkConfig { rows: 8_096, bytes: ByteSize(8 << 20) },
+        watermark: Watermark::Gtid,
+        zero_date: ZeroDate::Error,
+        heartbeat: Duration::from_secs(1),
+        connect_timeout: Duration::from_secs(10),
+        reconnect_timeout: Duration::from_secs(20),
+        transaction_max_buffer: ByteSize(64 << 20),
+    }
 }
 
 /// A port of loopback that nobody holds, below those that the system gives to outgoing connections.

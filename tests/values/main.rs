@@ -16,11 +16,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use cdchost_config::{
-    ByteSize, ChunkConfig, MysqlConfig, Secret, StartupMode, TlsConfig, TlsMode, Watermark, ZeroDate,
-};
+use cdchost_config::MysqlConfig;
 use cdchost_tests::origin;
-use cdchost_tests::server::{ACCOUNT, Flavor, PASSWORD, Server, ServerOptions};
+use cdchost_tests::server::{Flavor, Server, ServerOptions, config_of};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use self::observed::Shared;
@@ -84,23 +82,7 @@ fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
 
 /// The account with the least rights on a database of a server.
 fn config(server: &Server, database: &str) -> MysqlConfig {
-    MysqlConfig {
-        hosts: vec![server.address()],
-        username: ACCOUNT.into(),
-        password: Secret::new(PASSWORD),
-        tables: vec![format!("{database}.*")],
-        startup: StartupMode::Initial,
-        server_id: None,
-        tls: TlsConfig { mode: Some(TlsMode::Disabled), ..TlsConfig::default() },
-        readers: 2,
-        chunk: ChunkConfig { rows: 8_096, bytes: ByteSize(8 << 20) },
-        watermark: Watermark::Gtid,
-        zero_date: ZeroDate::Error,
-        heartbeat: std::time::Duration::from_secs(1),
-        connect_timeout: std::time::Duration::from_secs(10),
-        reconnect_timeout: std::time::Duration::from_secs(20),
-        transaction_max_buffer: ByteSize(64 << 20),
-    }
+    config_of(&server.address(), database)
 }
 
 /// Runs statements in a fresh database.

@@ -6,6 +6,6 @@ mod tables;
 mod transaction;
 
 pub(crate) use gather::{BATCH_BYTES, BATCH_ROWS, value_error};
-pub(crate) use log_file::LogFile;
+pub(crate) use log_file::{LogFile, log_reset};
 pub(crate) use tables::LogTables;
 pub(crate) use transaction::{LogStart, Seen, Transactions};

@@ -202,8 +202,10 @@ impl Checkpointer {
 
     fn check_timeout(&mut self) -> Result<(), Failure> {
         let now = self.clock.elapsed();
-        let Some(in_flight) = &mut self.state.in_flight else { return Ok(()) };
-        if in_flight.awaits_barrier() && self.status.borrow().source.in_one_piece.is_some() {
+        if let Some(in_flight) = &mut self.state.in_flight
+            && in_flight.awaits_barrier()
+            && self.status.borrow().source.in_one_piece.is_some()
+        {
             // It has an end. The time that is allowed begins there.
             in_flight.since = now;
         }

@@ -4,6 +4,7 @@ mod capabilities;
 mod fault;
 mod guest;
 mod instance;
+mod plans;
 mod route;
 mod sink;
 mod sink_committer;

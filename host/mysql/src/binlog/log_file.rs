@@ -35,8 +35,13 @@ impl LogFile {
                 format!("the server's log goes on in {}, but was read up to {}: it was reset", next.name, self.name)
             }
         };
-        ConnectorError::stop(StopClass::SourceGap, "mysql-log-reset", message).with_instruction(ANEW)
+        log_reset(message)
     }
+}
+
+/// The numbers of a log's transactions stand for others than those that were handed on.
+pub(crate) fn log_reset(message: String) -> ConnectorError {
+    ConnectorError::stop(StopClass::SourceGap, "mysql-log-reset", message).with_instruction(ANEW)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use cdchost_mysql_position::{BinlogPosition, DomainGtids, GtidSet, Reached, Serv
 use cdchost_mysql_wire::{BinlogStream, ConnectOptions, DumpRequest, DumpStart, Remedy};
 
 use super::refusal::{self, chain};
+use crate::binlog::log_reset;
 use crate::remedy::ANEW;
 
 /// Heartbeats while a table is read: a window on an idle server is passed by one.
@@ -132,11 +133,10 @@ async fn connect_host(request: &LogRequest, host: usize) -> Result<LogConnection
     Ok(LogConnection { stream, host, options, server: state.uuid, end, heartbeat: request.heartbeat })
 }
 
-/// A server's log only grows. One that ends before what was read from it was begun anew, or lost its end in a crash;
-/// the numbers of its transactions then stand for others than those that were handed on.
+/// A server's log only grows. One that ends before what was read from it was begun anew, or lost its end in a crash.
 pub(super) fn log_was_reset(host: &str, read: &BinlogPosition, end: &BinlogPosition) -> ConnectorError {
     let message = format!("the log of {host} ends at {end}, but was read up to {read}: it was reset or lost its end");
-    ConnectorError::stop(StopClass::SourceGap, "mysql-log-reset", message).with_instruction(ANEW)
+    log_reset(message)
 }
 
 /// All that the server has and we have not, if it has all that we have and its log all that we have not.

@@ -1,17 +1,17 @@
 //! Export `route` as a [`Router`].
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use cdchost_connector::{ConnectorError, RouteConnector, Router, RowTargets, TableRoute};
-use cdchost_model::{ChangeBatch, Generation, SchemaVersion, TableId, TableSchema};
+use cdchost_model::{ChangeBatch, Generation, TableId, TableSchema};
 
 use super::fault::Given;
+use super::plans::{Plans, handed};
 use super::{Instance, Site};
 use crate::bindings::v0_1::cdchost::plugin::types::TableIdResult;
 use crate::bindings::v0_1::exports::cdchost::plugin::route::TableRoute as Told;
-use crate::convert::{HostBatch, SchemaParts, TablePlan};
+use crate::convert::{SchemaParts, TablePlan};
 use crate::imports::Place;
 use crate::limits::{NAME_BYTES_MAX, TARGETS_MAX};
 
@@ -36,23 +36,21 @@ impl RouteConnector for PluginRouteConnector {
         let mut instance = Instance::start(Arc::clone(&self.0), place).await?;
         let opened = instance.call("route.open", |live| Box::pin(live.guest.route().call_open(&mut live.store)));
         opened.await?;
-        Ok(Box::new(PluginRouter { instance, plans: HashMap::new(), handles: 0 }))
+        Ok(Box::new(PluginRouter { instance, plans: Plans::default() }))
     }
 }
 
 /// One instance, and what it wants to see of each table that it routes by row.
 struct PluginRouter {
     instance: Instance,
-    plans: HashMap<TableId, (SchemaVersion, TablePlan)>,
-    handles: u32,
+    plans: Plans<TablePlan>,
 }
 
 #[async_trait]
 impl Router for PluginRouter {
     async fn on_schema(&mut self, schema: &Arc<TableSchema>) -> Result<TableRoute, ConnectorError> {
         const FUNCTION: &str = "route.on-schema";
-        self.handles += 1;
-        let (owned, handle) = (Arc::clone(schema), self.handles);
+        let (owned, handle) = (Arc::clone(schema), self.plans.next_handle());
         let called = self.instance.call(FUNCTION, move |live| {
             Box::pin(async move {
                 let parts = SchemaParts::new(&owned);
@@ -64,7 +62,7 @@ impl Router for PluginRouter {
             Told::To(tables) if tables.is_empty() => Err("routes a table to no table, which is drop".to_owned()),
             Told::To(tables) => targets(tables).map(TableRoute::To),
             Told::ByRow((columns, meta)) => TablePlan::new(handle, columns, meta, schema).map(|plan| {
-                self.plans.insert(schema.table.clone(), (schema.version, plan));
+                self.plans.put(schema, plan);
                 TableRoute::ByRow
             }),
         };
@@ -75,12 +73,7 @@ impl Router for PluginRouter {
         const FUNCTION: &str = "route.route-rows";
         let schema = batch.schema();
         let faults = &self.instance.faults;
-        let plan = match self.plans.get(&schema.table) {
-            Some((version, plan)) if *version == schema.version => plan,
-            _ => return Err(faults.unhandable(&schema.table, "its schema version was not announced")),
-        };
-        let handed = HostBatch::new(batch, plan)
-            .ok_or_else(|| faults.unhandable(&schema.table, "a column has no type of the contract or is too large"))?;
+        let handed = handed(batch, self.plans.of(schema, faults)?, faults)?;
         let given = Given::of(batch, handed.bytes());
         let called = self.instance.call_for_rows(FUNCTION, handed.rows(), move |live| {
             Box::pin(async move {

@@ -1,30 +1,29 @@
 //! Export `sink-writer` as a [`SinkWriter`].
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use cdchost_connector::{ConnectorError, SinkWriter};
-use cdchost_model::{ChangeBatch, Committable, Cut, SchemaVersion, StateBlob, TableId, TableSchema};
+use cdchost_model::{ChangeBatch, Committable, Cut, StateBlob, TableId, TableSchema};
 
 use super::Instance;
 use super::fault::Given;
+use super::plans::{Plans, handed};
 use crate::bindings::v0_1::cdchost::plugin::sink_types::BlobParam;
-use crate::convert::{self, HostBatch, SchemaParts, TablePlan};
+use crate::convert::{self, SchemaParts, TablePlan};
 
 /// One writer of a sink, in an instance of its own.
 pub(super) struct PluginWriter {
     instance: Instance,
     /// What the plugin wants of each table, at the version that it was last told.
-    plans: HashMap<TableId, (SchemaVersion, TablePlan)>,
-    handles: u32,
+    plans: Plans<TablePlan>,
     /// The largest batch since the last prepared epoch: what makes a later call need more memory than it has.
     largest: Option<Given>,
 }
 
 impl PluginWriter {
     pub(super) fn new(instance: Instance) -> Self {
-        Self { instance, plans: HashMap::new(), handles: 0, largest: None }
+        Self { instance, plans: Plans::default(), largest: None }
     }
 
     /// An error of a call that is given no rows itself.
@@ -53,8 +52,7 @@ impl SinkWriter for PluginWriter {
 
     async fn on_schema(&mut self, schema: &Arc<TableSchema>) -> Result<(), ConnectorError> {
         const FUNCTION: &str = "sink-writer.on-schema";
-        self.handles += 1;
-        let (owned, handle) = (Arc::clone(schema), self.handles);
+        let (owned, handle) = (Arc::clone(schema), self.plans.next_handle());
         let called = self.instance.call(FUNCTION, move |live| {
             Box::pin(async move {
                 let parts = SchemaParts::new(&owned);
@@ -64,19 +62,14 @@ impl SinkWriter for PluginWriter {
         let (columns, meta) = called.await?;
         let plan = TablePlan::new(handle, columns, meta, schema);
         let plan = plan.map_err(|how| self.instance.broke(FUNCTION, &how).with_table(schema.table.clone()))?;
-        self.plans.insert(schema.table.clone(), (schema.version, plan));
+        self.plans.put(schema, plan);
         Ok(())
     }
 
     async fn write(&mut self, batch: &ChangeBatch) -> Result<(), ConnectorError> {
         let schema = batch.schema();
         let faults = &self.instance.faults;
-        let plan = match self.plans.get(&schema.table) {
-            Some((version, plan)) if *version == schema.version => plan,
-            _ => return Err(faults.unhandable(&schema.table, "its schema version was not announced")),
-        };
-        let handed = HostBatch::new(batch, plan)
-            .ok_or_else(|| faults.unhandable(&schema.table, "a column has no type of the contract or is too large"))?;
+        let handed = handed(batch, self.plans.of(schema, faults)?, faults)?;
         let given = Given::of(batch, handed.bytes());
         let called = self.instance.call_for_rows("sink-writer.write", handed.rows(), move |live| {
             Box::pin(async move {

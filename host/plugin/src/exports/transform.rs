@@ -1,16 +1,16 @@
 //! Export `transform` as a [`Transform`].
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use cdchost_connector::{ConnectorError, Transform, TransformConnector};
-use cdchost_model::{BatchError, ChangeBatch, Edit, Generation, SchemaVersion, TableId, TableSchema};
+use cdchost_model::{BatchError, ChangeBatch, Edit, Generation, TableSchema};
 
 use super::fault::Given;
+use super::plans::{Plans, handed};
 use super::{Instance, Site};
 use crate::bindings::v0_1::exports::cdchost::plugin::transform::Outcome;
-use crate::convert::{self, HostBatch, SchemaParts, TransformPlan};
+use crate::convert::{self, SchemaParts, TransformPlan};
 use crate::imports::Place;
 
 /// See [`crate::Plugin::transform`].
@@ -35,15 +35,14 @@ impl TransformConnector for PluginTransformConnector {
         let opened =
             instance.call("transform.open", |live| Box::pin(live.guest.transform().call_open(&mut live.store)));
         opened.await?;
-        Ok(Box::new(PluginTransform { instance, plans: HashMap::new(), handles: 0 }))
+        Ok(Box::new(PluginTransform { instance, plans: Plans::default() }))
     }
 }
 
 /// One instance, and what it plans with each table at the version that it was last told.
 struct PluginTransform {
     instance: Instance,
-    plans: HashMap<TableId, (SchemaVersion, TransformPlan)>,
-    handles: u32,
+    plans: Plans<TransformPlan>,
 }
 
 const PROCESS: &str = "transform.process";
@@ -52,8 +51,7 @@ const PROCESS: &str = "transform.process";
 impl Transform for PluginTransform {
     async fn on_schema(&mut self, schema: &Arc<TableSchema>) -> Result<Arc<TableSchema>, ConnectorError> {
         const FUNCTION: &str = "transform.on-schema";
-        self.handles += 1;
-        let (owned, handle) = (Arc::clone(schema), self.handles);
+        let (owned, handle) = (Arc::clone(schema), self.plans.next_handle());
         let called = self.instance.call(FUNCTION, move |live| {
             Box::pin(async move {
                 let parts = SchemaParts::new(&owned);
@@ -64,23 +62,19 @@ impl Transform for PluginTransform {
         let plan = TransformPlan::new(handle, told, schema);
         let plan = plan.map_err(|how| self.instance.broke(FUNCTION, &how).with_table(schema.table.clone()))?;
         let output = Arc::clone(plan.projection.output());
-        self.plans.insert(schema.table.clone(), (schema.version, plan));
+        self.plans.put(schema, plan);
         Ok(output)
     }
 
     async fn process(&mut self, batch: &ChangeBatch) -> Result<ChangeBatch, ConnectorError> {
         let schema = batch.schema();
         let faults = &self.instance.faults;
-        let plan = match self.plans.get(&schema.table) {
-            Some((version, plan)) if *version == schema.version => plan,
-            _ => return Err(faults.unhandable(&schema.table, "its schema version was not announced")),
-        };
+        let plan = self.plans.of(schema, faults)?;
         if plan.bypass {
             let passed = plan.projection.edit(batch, Edit::default());
             return passed.map_err(|error| faults.unhandable(&schema.table, &error.to_string()));
         }
-        let handed = HostBatch::new(batch, &plan.table)
-            .ok_or_else(|| faults.unhandable(&schema.table, "a column has no type of the contract or is too large"))?;
+        let handed = handed(batch, &plan.table, faults)?;
         let given = Given::of(batch, handed.bytes());
         let called = self.instance.call_for_rows(PROCESS, handed.rows(), move |live| {
             Box::pin(async move {
@@ -89,7 +83,7 @@ impl Transform for PluginTransform {
             })
         });
         let outcome = called.await.map_err(|error| given.named_in(error))?;
-        let (_, plan) = self.plans.get(&schema.table).expect("it was there before the call");
+        let plan = self.plans.of(schema, &self.instance.faults)?;
         let edited = made(plan, batch, outcome);
         edited.map_err(|how| self.instance.broke(PROCESS, &how).with_table(schema.table.clone()))
     }
