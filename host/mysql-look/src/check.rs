@@ -1,5 +1,7 @@
 //! What a server and an account must have: everything that is missing at once, each with the SQL that mends it.
 
+use std::collections::BTreeSet;
+
 use cdchost_config::{TablePatterns, Watermark};
 use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_model::TableId;
@@ -277,6 +279,22 @@ async fn missing_right(
         return Ok(Some(Finding::no_lock(table, account)));
     }
     Ok(None)
+}
+
+/// Lets nobody change these tables until the transaction ends that this begins. One that the account may not read cannot
+/// be held, whoever changes it.
+pub async fn hold(connection: &mut Connection, tables: &BTreeSet<TableId>) -> Result<(), SessionError> {
+    session::begin_briefly(connection).await?;
+    for id in tables {
+        match connection.query(&format!("SELECT 1 FROM {} LIMIT 0", sql_name(id))).await {
+            Err(WireError::Server(error)) if GONE.contains(&error.code) || error.code == session::LOCK_WAIT_TIMEOUT => {
+                return Err(SessionError::Changing(id.clone()));
+            }
+            Ok(_) | Err(WireError::Server(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// Waits until no statement holds any of the tables found for itself alone.

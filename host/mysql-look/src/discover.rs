@@ -28,6 +28,8 @@ pub struct Discovery {
     pub tables: BTreeMap<TableId, FoundTable>,
     /// What stands in the way.
     pub findings: Vec<Finding>,
+    /// The tables that something stands in the way of.
+    pub refused: BTreeSet<TableId>,
 }
 
 /// A column as `information_schema` has it.
@@ -86,6 +88,7 @@ pub async fn discover(
         }
         if result.text(row, 3) == Some("SYSTEM VERSIONED") {
             discovery.findings.push(Finding::versioned(&id));
+            discovery.refused.insert(id);
             continue;
         }
         let estimate = result.text(row, 2).and_then(|rows| rows.parse().ok());
@@ -111,8 +114,13 @@ pub async fn discover(
                 indexes: indexes.remove(&name).unwrap_or_default(),
                 labels_are_logged: search.facts.labels_are_logged,
             };
-            if let Some(layout) = layout_of(id.clone(), &found, rules, &mut discovery.findings) {
-                discovery.tables.insert(id, FoundTable { layout: Arc::new(layout), rows_estimate });
+            match layout_of(id.clone(), &found, rules, &mut discovery.findings) {
+                Some(layout) => {
+                    discovery.tables.insert(id, FoundTable { layout: Arc::new(layout), rows_estimate });
+                }
+                None => {
+                    discovery.refused.insert(id);
+                }
             }
         }
     }

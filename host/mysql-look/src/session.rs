@@ -163,6 +163,12 @@ pub(crate) async fn unlock_tables(connection: &mut Connection) -> Result<(), Wir
     connection.query("UNLOCK TABLES").await.map(|_| ())
 }
 
+/// Begins a transaction in which no lock is waited for long.
+pub(crate) async fn begin_briefly(connection: &mut Connection) -> Result<(), WireError> {
+    connection.query(&format!("SET lock_wait_timeout = {LOCK_WAIT_SECONDS}")).await?;
+    connection.query("BEGIN").await.map(|_| ())
+}
+
 /// Ends the transaction.
 pub async fn end_transaction(connection: &mut Connection) -> Result<(), WireError> {
     connection.query("COMMIT").await.map(|_| ())

@@ -16,7 +16,7 @@ use cdchost_connector::{
 };
 use cdchost_model::{SourceOffset, TableId};
 use cdchost_mysql_look::charsets;
-use cdchost_mysql_look::check::{check_server, check_tables, refuse, touch};
+use cdchost_mysql_look::check::{Finding, check_server, check_tables, hold, refuse, touch};
 use cdchost_mysql_look::discover::{Discovery, Search, discover};
 use cdchost_mysql_look::session::{self, ServerState, SessionError};
 use cdchost_mysql_position::{Reached, ServerUuid, SetOrder};
@@ -163,6 +163,9 @@ impl MysqlSource {
                 break;
             }
         }
+        if !discovery.findings.is_empty() {
+            discovery.findings = confirm(&mut connection, &search, &mut rules, &discovery.refused).await?;
+        }
         if known.tables.is_empty() {
             check_tables(&mut connection, &mut discovery, (patterns, &self.config.tables), self.config.watermark)
                 .await?;
@@ -212,6 +215,23 @@ impl MysqlSource {
             fault: self.fault,
         });
         Ok(OpenedSource { source: Box::new(run), tables: schemas, tables_digest })
+    }
+}
+
+/// Two looks may catch a table that comes and goes at the same moment of its life: what is refused for good is looked at
+/// while nobody can change it.
+async fn confirm(
+    connection: &mut Connection,
+    search: &Search<'_>,
+    rules: &mut ValueRules,
+    refused: &BTreeSet<TableId>,
+) -> Result<Vec<Finding>, SessionError> {
+    hold(connection, refused).await?;
+    let held = discover(connection, search, rules).await?;
+    session::end_transaction(connection).await?;
+    match refused.difference(&held.refused).next() {
+        Some(table) => Err(SessionError::Changing(table.clone())),
+        None => Ok(held.findings),
     }
 }
 
