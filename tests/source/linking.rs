@@ -129,21 +129,40 @@ async fn heartbeats_slow_down_when_all_is_read() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_changed_password_ends_the_run_in_words() -> Result<()> {
-    let name = "link_password";
+/// A source that follows a table through a link, as an account whose password was changed since.
+async fn with_changed_password(name: &str, password: Secret) -> Result<(Server, Proxy, Running)> {
     let own = Server::start()?;
-    own.run(&["CREATE DATABASE link_password", "CREATE TABLE link_password.t (id INT PRIMARY KEY)"]).await?;
+    own.run(&[&format!("CREATE DATABASE {name}"), &format!("CREATE TABLE {name}.t (id INT PRIMARY KEY)")]).await?;
     let proxy = Proxy::to(own.address()).await?;
-    let account = ("cdc_native".to_owned(), Secret::new(PASSWORD));
-    let config = MysqlConfig { username: account.0, password: account.1, ..config_of(&proxy.address(), name) };
+    let config = MysqlConfig { username: "cdc_native".to_owned(), password, ..config_of(&proxy.address(), name) };
     let mut running = start(&config, SourceEnd::Never, None).await?;
     running.until_done(name).await?;
     own.run(&["ALTER USER cdc_native IDENTIFIED WITH mysql_native_password BY 'other'"]).await?;
+    Ok((own, proxy, running))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_changed_password_ends_the_run_in_words() -> Result<()> {
+    let (_own, proxy, running) = with_changed_password("link_password", Secret::new(PASSWORD)).await?;
     proxy.hold();
     let error = running.until_its_error().await?;
     assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::Config), "{error:?}");
     ensure!(error.code == "mysql-login" && !format!("{error:?}").contains(PASSWORD), "{error:?}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_password_is_read_again_where_its_file_has_another() -> Result<()> {
+    let name = "link_rotated";
+    let file = tempfile::NamedTempFile::new()?;
+    let password = Secret::of_file(PASSWORD.to_owned(), Some(file.path().to_owned()));
+    std::fs::write(file.path(), format!("{PASSWORD}\n"))?;
+    let (own, proxy, mut running) = with_changed_password(name, password).await?;
+    std::fs::write(file.path(), "other\n")?;
+    proxy.hold();
+    own.run(&["INSERT INTO link_rotated.t VALUES (1)"]).await?;
+    until_rows(&mut running, name, 1).await?;
+    running.kill().await;
     Ok(())
 }
 

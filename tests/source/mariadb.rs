@@ -15,7 +15,7 @@ use super::load::{Load, ended_runs, is_found_out, read_under_load};
 use super::refusing::refused;
 use super::{config_of, database, database_on, server};
 
-fn start_server() -> Result<Server> {
+pub(crate) fn start_server() -> Result<Server> {
     Server::with(ServerOptions { flavor: Flavor::Mariadb, ..ServerOptions::default() })
 }
 

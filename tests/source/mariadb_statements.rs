@@ -4,8 +4,8 @@ use anyhow::{Context, Result};
 use cdchost_connector::{SourceEnd, Verdict};
 
 use super::collector::start;
-use super::database_on;
-use super::mariadb::{config, mariadb};
+use super::mariadb::start_server;
+use super::{config_of, database_on};
 
 const BY_STATEMENT: &str = "SET SESSION binlog_format = 'STATEMENT'";
 
@@ -37,9 +37,11 @@ const CASES: &[(&[&str], &str)] = &[
     (&[BY_STATEMENT, "CALL p()"], "mysql-statement-format"),
 ];
 
+/// Some of them stop every pipeline of their server, so it has none beside.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_in_mariadbs_words_stop_the_run() -> Result<()> {
-    mariadb().run(&["SET GLOBAL log_bin_trust_function_creators = ON"]).await?;
+    let own = start_server()?;
+    own.run(&["SET GLOBAL log_bin_trust_function_creators = ON"]).await?;
     for (place, (statements, code)) in CASES.iter().enumerate() {
         let (name, other) = (format!("maria_words_{place}"), format!("maria_others_{place}"));
         let captured = [
@@ -47,7 +49,7 @@ async fn changes_in_mariadbs_words_stop_the_run() -> Result<()> {
             "CREATE TABLE plain (id INT PRIMARY KEY, v INT) ENGINE = MyISAM",
             "INSERT INTO t VALUES (500, 1), (501, 1)",
         ];
-        database_on(mariadb(), &name, &captured).await?;
+        database_on(&own, &name, &captured).await?;
         let elsewhere = [
             "CREATE TABLE parted (id INT PRIMARY KEY, v INT) PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN \
              (100), PARTITION p1 VALUES LESS THAN (400))",
@@ -55,13 +57,13 @@ async fn changes_in_mariadbs_words_stop_the_run() -> Result<()> {
             &format!("CREATE PROCEDURE p() UPDATE {name}.t SET v = 9"),
             "CREATE VIEW calling AS SELECT f() AS x",
         ];
-        database_on(mariadb(), &other, &elsewhere).await?;
-        let mut running = start(&config(&name), SourceEnd::Never, None).await?;
+        database_on(&own, &other, &elsewhere).await?;
+        let mut running = start(&config_of(&own.address(), &name), SourceEnd::Never, None).await?;
         running.until_done(&name).await?;
         let mut all = vec![format!("USE {other}")];
         all.extend(statements.iter().map(|statement| statement.replace("DB", &name)));
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
-        mariadb().run(&all).await.with_context(|| format!("{statements:?}"))?;
+        own.run(&all).await.with_context(|| format!("{statements:?}"))?;
         let error = running.until_its_error().await.with_context(|| format!("{statements:?}"))?;
         let verdict = if *code == "mysql-table-created" { Verdict::Reopen } else { Verdict::Stop };
         assert_eq!((error.code.as_str(), error.verdict), (*code, verdict), "{statements:?}: {error:?}");

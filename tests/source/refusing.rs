@@ -8,7 +8,7 @@ use cdchost_tests::server::Server;
 use mysql_async::prelude::Queryable;
 
 use super::collector::start;
-use super::{config, config_of, database, server};
+use super::{config, config_of, database, database_on, server};
 
 /// What opening says.
 pub(crate) async fn refused(config: &MysqlConfig) -> ConnectorError {
@@ -90,7 +90,12 @@ async fn servers_that_are_not_there_and_accounts_that_are_wrong() -> Result<()> 
 
 /// Runs statements behind a finished snapshot; gives the error they lead to.
 async fn stopped_by(name: &str, statements: &[&str]) -> Result<ConnectorError> {
-    database(
+    stopped_on(server(), name, statements).await
+}
+
+async fn stopped_on(server: &Server, name: &str, statements: &[&str]) -> Result<ConnectorError> {
+    database_on(
+        server,
         name,
         &[
             "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20))",
@@ -99,12 +104,12 @@ async fn stopped_by(name: &str, statements: &[&str]) -> Result<ConnectorError> {
         ],
     )
     .await?;
-    let mut running = start(&config(name), SourceEnd::Never, None).await?;
+    let mut running = start(&config_of(&server.address(), name), SourceEnd::Never, None).await?;
     running.until_done(name).await?;
     let enter = format!("USE {name}");
     let mut all = vec![enter.as_str()];
     all.extend(statements);
-    server().run(&all).await?;
+    server.run(&all).await?;
     running.until_its_error().await
 }
 
@@ -137,12 +142,6 @@ async fn rows_that_the_log_does_not_hold_stop_the_run() -> Result<()> {
     let error =
         stopped_by("refuse_statement", &["SET SESSION binlog_format = 'STATEMENT'", "UPDATE t SET v = 'x'"]).await?;
     assert_eq!(error.code, "mysql-statement-format", "{error:?}");
-    let function = "CREATE FUNCTION f() RETURNS INT BEGIN UPDATE t SET v = 'x'; RETURN 1; END";
-    for (name, call) in [("refuse_select", "SELECT f()"), ("refuse_set", "SET @x = f()"), ("refuse_do", "DO f()")] {
-        let trust = "SET GLOBAL log_bin_trust_function_creators = ON";
-        let error = stopped_by(name, &[trust, function, "SET SESSION binlog_format = 'STATEMENT'", call]).await?;
-        assert_eq!(error.code, "mysql-statement-format", "{call}: {error:?}");
-    }
     let error =
         stopped_by("refuse_image", &["SET SESSION binlog_row_image = 'MINIMAL'", "UPDATE t SET v = 'x'"]).await?;
     assert_eq!(error.code, "mysql-row-image", "{error:?}");
@@ -152,6 +151,19 @@ async fn rows_that_the_log_does_not_hold_stop_the_run() -> Result<()> {
     )
     .await?;
     assert_eq!(error.code, "mysql-xa", "{error:?}");
+    Ok(())
+}
+
+/// They stop every pipeline of their server, so it has none beside.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_in_place_of_rows_stop_the_run() -> Result<()> {
+    let own = Server::start()?;
+    let function = "CREATE FUNCTION f() RETURNS INT BEGIN UPDATE t SET v = 'x'; RETURN 1; END";
+    for (name, call) in [("refuse_select", "SELECT f()"), ("refuse_set", "SET @x = f()"), ("refuse_do", "DO f()")] {
+        let trust = "SET GLOBAL log_bin_trust_function_creators = ON";
+        let error = stopped_on(&own, name, &[trust, function, "SET SESSION binlog_format = 'STATEMENT'", call]).await?;
+        assert_eq!(error.code, "mysql-statement-format", "{call}: {error:?}");
+    }
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cdchost_config::{MysqlConfig, TlsMode as ConfigTlsMode};
+use cdchost_config::{MysqlConfig, Secret, TlsMode as ConfigTlsMode};
 use cdchost_model::TableId;
 use cdchost_mysql_position::{BinlogPosition, DomainGtids, GtidSet, ServerUuid};
 use cdchost_mysql_wire::{ConnectOptions, Connection, TlsMode, TlsOptions, WireError};
@@ -55,8 +55,40 @@ pub enum SessionError {
     NeverStill,
 }
 
-/// How to connect to one of the configured hosts.
-pub fn options(config: &MysqlConfig, host: &str) -> ConnectOptions {
+/// One of the configured hosts, and how to connect to it.
+#[derive(Clone, Debug)]
+pub struct Login {
+    /// All but the password.
+    options: ConnectOptions,
+    password: Secret,
+}
+
+impl Login {
+    /// How to connect to this host.
+    pub fn new(config: &MysqlConfig, host: &str) -> Self {
+        Self { options: options(config, host), password: config.password.clone() }
+    }
+
+    /// The host's name.
+    pub fn host(&self) -> &str {
+        &self.options.host
+    }
+
+    /// Whether both are of the same host.
+    pub fn is_to_the_host_of(&self, other: &Self) -> bool {
+        self.options.host == other.options.host && self.options.port == other.options.port
+    }
+
+    /// Connects and sets the session up. A password that stands in a file of its own may have changed.
+    pub async fn connect(&self) -> Result<Connection, WireError> {
+        let mut connection =
+            Connection::connect(&ConnectOptions { password: self.password.current(), ..self.options.clone() }).await?;
+        set_up(&mut connection).await?;
+        Ok(connection)
+    }
+}
+
+fn options(config: &MysqlConfig, host: &str) -> ConnectOptions {
     let (name, port) = match host.rsplit_once(':') {
         // A colon inside brackets belongs to an IPv6 address.
         Some((name, port)) if !port.contains(']') => (name, port.parse().unwrap_or(PORT_DEFAULT)),
@@ -64,7 +96,7 @@ pub fn options(config: &MysqlConfig, host: &str) -> ConnectOptions {
     };
     let name = name.trim_start_matches('[').trim_end_matches(']');
     let is_loopback = name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    let mut options = ConnectOptions::new(name, port, config.username.clone(), config.password.reveal());
+    let mut options = ConnectOptions::new(name, port, config.username.clone(), "");
     let mode =
         config.tls.mode.unwrap_or(if is_loopback { ConfigTlsMode::Preferred } else { ConfigTlsMode::VerifyIdentity });
     options.tls = TlsOptions {
@@ -84,17 +116,14 @@ pub fn options(config: &MysqlConfig, host: &str) -> ConnectOptions {
     options
 }
 
-/// Connects and sets the session up.
-pub async fn connect(options: &ConnectOptions) -> Result<Connection, WireError> {
-    let mut connection = Connection::connect(options).await?;
+async fn set_up(connection: &mut Connection) -> Result<(), WireError> {
     connection.query(SETTINGS).await?;
     let named = if connection.server().is_mariadb { SETTINGS_OF_MARIADB } else { SETTINGS_OF_MYSQL };
     connection.query(named).await?;
     let patience = format!(
         "SET net_write_timeout = {NET_TIMEOUT}, net_read_timeout = {NET_TIMEOUT}, wait_timeout = {NET_TIMEOUT}"
     );
-    connection.query(&patience).await?;
-    Ok(connection)
+    connection.query(&patience).await.map(|_| ())
 }
 
 /// MariaDB has no uuid: what it says of itself that another server does not say stands in for it.

@@ -18,7 +18,7 @@ use cdchost_model::{SourceOffset, TableId};
 use cdchost_mysql_look::charsets;
 use cdchost_mysql_look::check::{Finding, check_server, check_tables, hold, refuse, touch};
 use cdchost_mysql_look::discover::{Discovery, Search, discover};
-use cdchost_mysql_look::session::{self, ServerState, SessionError};
+use cdchost_mysql_look::session::{self, Login, ServerState, SessionError};
 use cdchost_mysql_position::{Reached, ServerUuid, SetOrder};
 use cdchost_mysql_row::{Charsets, TextRules, ValueRules, ZeroDate};
 use cdchost_mysql_wire::Connection;
@@ -131,7 +131,7 @@ impl MysqlSource {
     /// Connects to a host and looks at it. The server's set is read before the tables, so that the tables are as they
     /// are after it.
     async fn look(&self, host: &str, patterns: &TablePatterns, known: &State) -> Result<Look, SessionError> {
-        let mut connection = session::connect(&session::options(&self.config, host)).await?;
+        let mut connection = Login::new(&self.config, host).connect().await?;
         let mut findings = Vec::new();
         let facts = check_server(&mut connection, self.config.watermark, &mut findings).await?;
         let is_known = |id: &TableId| known.tables.iter().any(|table| table.schema.table == *id);

@@ -50,7 +50,7 @@ fn source(reader: &mut Reader<'_>, node: Option<&Node<'_>>) -> MysqlConfig {
     MysqlConfig {
         hosts: node.map(|node| hosts(reader, node)).unwrap_or_default(),
         username: node.map(|node| node.string("username")).unwrap_or_default(),
-        password: Secret::new(node.map(|node| node.string("password")).unwrap_or_default()),
+        password: node.map(|node| node.secret("password")).unwrap_or_else(|| Secret::new("")),
         tables: node.map(|node| strings(node.texts("tables"))).unwrap_or_default(),
         startup: startup.map(startup_mode).unwrap_or_default(),
         server_id: node.and_then(|node| node.number("server-id")).and_then(|id| u32::try_from(id).ok()),

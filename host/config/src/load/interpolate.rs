@@ -1,9 +1,10 @@
 //! `${NAME}` and `${file:/path}` inside texts.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::Finding;
+use crate::secret::text_of_file;
 
 /// The world outside the file, handed in: variables and files that references name.
 pub trait Lookup {
@@ -18,6 +19,8 @@ pub(super) struct Expanded {
     pub(super) text: String,
     /// Whether any of it came from a reference: such a text is never shown.
     pub(super) referred: bool,
+    /// The file that holds all of it.
+    pub(super) file: Option<PathBuf>,
 }
 
 /// Secrets are short; what is longer is the wrong file.
@@ -52,7 +55,13 @@ pub(super) fn expand(text: &str, base: &Path, lookup: &dyn Lookup) -> Result<Exp
         rest = &from[end + 1..];
     }
     done.push_str(rest);
-    if findings.is_empty() { Ok(Expanded { text: done, referred }) } else { Err(findings) }
+    if findings.is_empty() { Ok(Expanded { text: done, referred, file: file_of(text, base) }) } else { Err(findings) }
+}
+
+/// The file of a text that is one reference to it.
+fn file_of(text: &str, base: &Path) -> Option<PathBuf> {
+    let path = text.strip_prefix("${file:")?.strip_suffix('}')?;
+    (!path.contains('}')).then(|| base.join(path))
 }
 
 fn resolve(reference: &str, base: &Path, lookup: &dyn Lookup) -> Result<String, Finding> {
@@ -84,15 +93,8 @@ fn read(path: &Path, lookup: &dyn Lookup) -> Result<String, Finding> {
         let most = FILE_MAX_BYTES;
         return Err(Finding::error(format!("file `{name}` has more than {most} bytes"), "name the file of the secret"));
     }
-    let mut text = String::from_utf8(bytes)
-        .map_err(|_| Finding::error(format!("file `{name}` is not UTF-8 text"), "name the file of the secret"))?;
-    if text.ends_with('\n') {
-        text.pop();
-        if text.ends_with('\r') {
-            text.pop();
-        }
-    }
-    Ok(text)
+    text_of_file(bytes)
+        .map_err(|_| Finding::error(format!("file `{name}` is not UTF-8 text"), "name the file of the secret"))
 }
 
 /// The kind of an I/O error in words that do not differ between machines.
@@ -142,6 +144,14 @@ mod tests {
         check("a${PW}b${PW}", Ok(("as3cretbs3cret", true)));
         check("${file:pw}", Ok(("from file", true)));
         check("$${PW}", Ok(("${PW}", false)));
+    }
+
+    #[test]
+    fn a_text_that_is_one_file_knows_it() {
+        let file = |text| expand(text, Path::new("/base"), &World).ok().and_then(|text| text.file);
+        assert_eq!(file("${file:pw}"), Some("/base/pw".into()));
+        assert_eq!(file("${file:pw}${file:pw}"), None);
+        assert_eq!(file("a${file:pw}"), None);
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::ByteSize;
 use crate::reference::keys::Section;
+use crate::{ByteSize, Secret};
 
 /// A table read, defaults filled in. Where a key was wrong, its value is missing and a finding says why.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(super) struct Node<'i> {
 pub(super) struct Text {
     pub(super) text: String,
     pub(super) referred: bool,
+    /// The file that holds all of it.
+    pub(super) file: Option<PathBuf>,
     pub(super) span: Range<usize>,
 }
 
@@ -47,6 +50,10 @@ impl Text {
     pub(super) fn stands_in_the_file(&self) -> bool {
         !self.referred && !self.text.is_empty()
     }
+
+    pub(super) fn into_secret(self) -> Secret {
+        Secret::of_file(self.text, self.file)
+    }
 }
 
 impl<'i> Node<'i> {
@@ -64,6 +71,10 @@ impl<'i> Node<'i> {
 
     pub(super) fn string(&self, key: &str) -> String {
         self.text(key).map(|text| text.text.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn secret(&self, key: &str) -> Secret {
+        self.text(key).cloned().map(Text::into_secret).unwrap_or_else(|| Secret::new(""))
     }
 
     pub(super) fn texts(&self, key: &str) -> &[Text] {

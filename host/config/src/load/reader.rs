@@ -7,7 +7,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::interpolate::{Lookup, expand};
+use super::interpolate::{Expanded, Lookup, expand};
 use super::node::{Node, Text, Value};
 use super::words;
 use crate::finding::Lines;
@@ -217,7 +217,7 @@ impl Reader<'_> {
     /// Replaces the references of a text; none when one of them cannot be found.
     pub(super) fn expand(&mut self, text: &str, span: &Range<usize>) -> Option<Text> {
         match expand(text, self.base, self.lookup) {
-            Ok(done) => Some(Text { text: done.text, referred: done.referred, span: span.clone() }),
+            Ok(Expanded { text, referred, file }) => Some(Text { text, referred, file, span: span.clone() }),
             Err(findings) => {
                 let place = self.lines.place(span);
                 self.findings.extend(findings.into_iter().map(|finding| finding.at(Some(place.clone()))));
@@ -315,6 +315,6 @@ fn default_value<'i>(kind: Kind, text: &'static str) -> Option<Value<'i>> {
         Kind::Count { .. } => text.parse().ok().map(Value::Number),
         Kind::Duration { .. } => parse_duration(text).map(Value::Duration),
         Kind::Size { .. } => ByteSize::parse(text).map(|size| Value::Number(size.0)),
-        _ => Some(Value::Text(Text { text: text.to_owned(), referred: false, span: 0..0 })),
+        _ => Some(Value::Text(Text { text: text.to_owned(), referred: false, file: None, span: 0..0 })),
     }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use cdchost_config::ChunkConfig;
 use cdchost_connector::{Clock, ConnectorError, StopClass};
-use cdchost_mysql_look::session::{self, SessionError};
+use cdchost_mysql_look::session::{self, Login, SessionError};
 use cdchost_mysql_position::{BinlogPosition, ServerUuid};
 use cdchost_mysql_row::{Columns, KeyValue, TableLayout};
-use cdchost_mysql_wire::{ConnectOptions, Connection, Remedy, WireError};
+use cdchost_mysql_wire::{Connection, Remedy, WireError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::session::{IN_SNAPSHOT, ReadLimits, ReadRows, Session};
@@ -68,7 +68,7 @@ pub(crate) struct Armed {
     /// The server that the stream comes from.
     pub(crate) server: ServerUuid,
     /// How to connect to it.
-    pub(crate) options: Arc<ConnectOptions>,
+    pub(crate) login: Arc<Login>,
     /// How a read comes to see all that the stream had handed on.
     pub(crate) sight: Sight,
 }
@@ -96,7 +96,7 @@ pub(crate) struct ReaderSetup {
     pub(crate) reader: usize,
     pub(crate) shares: Arc<Shares>,
     /// How to connect to the server that the stream comes from.
-    pub(crate) options: Arc<ConnectOptions>,
+    pub(crate) login: Arc<Login>,
     pub(crate) chunk: ChunkConfig,
     pub(crate) reconnect_timeout: Duration,
     pub(crate) requests: mpsc::Sender<Request>,
@@ -225,18 +225,18 @@ impl Reader {
 
     /// Cuts the next stretch off a table. The last one has no end.
     async fn cut(&mut self, share: &SharedTable, cutting: &mut Cutting) -> Result<Range, Failure> {
-        let options = Arc::clone(&self.setup.options);
-        let until = self.session(&options).await?.cut(share, cutting.next.as_deref(), share.rows()).await?;
+        let login = Arc::clone(&self.setup.login);
+        let until = self.session(&login).await?.cut(share, cutting.next.as_deref(), share.rows()).await?;
         let after = std::mem::replace(&mut cutting.next, until.clone());
         cutting.is_over = until.is_none();
         Ok(Range { after, until })
     }
 
     /// The connection to a host; a new one where there is none.
-    async fn session(&mut self, options: &Arc<ConnectOptions>) -> Result<&mut Session, Failure> {
-        let session = match self.session.take().filter(|session| session.is_to(options)) {
+    async fn session(&mut self, login: &Arc<Login>) -> Result<&mut Session, Failure> {
+        let session = match self.session.take().filter(|session| session.is_to(login)) {
             Some(session) => session,
-            None => Session::connect(options).await?,
+            None => Session::connect(login).await?,
         };
         Ok(self.session.insert(session))
     }
@@ -249,12 +249,12 @@ impl Reader {
         armed: oneshot::Receiver<Armed>,
     ) -> Result<Left, Failure> {
         let armed = armed.await.map_err(|_| Failure::Unwanted)?;
-        self.setup.options = Arc::clone(&armed.options);
+        self.setup.login = Arc::clone(&armed.login);
         let share = reading.share;
         let rows_max = share.rows().saturating_mul(if range.until.is_some() { GAIN_MAX } else { 1 });
         let bytes_max = self.setup.chunk.bytes.0;
         let clock = Arc::clone(&self.setup.clock);
-        let session = self.session(&armed.options).await?;
+        let session = self.session(&armed.login).await?;
         match &armed.sight {
             Sight::Gtids(executed) => wait_until_visible(&mut session.connection, executed, armed.server).await?,
             Sight::View(armed) => view(&mut session.connection, armed, clock.as_ref()).await?,
@@ -272,7 +272,7 @@ impl Reader {
         }
         if !read.is_whole {
             // The rest of the result is given up, and the connection with it.
-            *session = Session::connect(&armed.options).await?;
+            *session = Session::connect(&armed.login).await?;
             check_server(&mut session.connection, armed.server).await?;
         }
         let high = session::position(&mut session.connection).await?;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use cdchost_connector::{ConnectorError, StopClass};
-use cdchost_mysql_look::session;
+use cdchost_mysql_look::session::Login;
 use cdchost_mysql_row::{Columns, KeyValue, ResultPlan, TableLayout};
-use cdchost_mysql_wire::{ConnectOptions, Connection, NextRow, Statement};
+use cdchost_mysql_wire::{Connection, NextRow, Statement};
 use tokio::sync::mpsc;
 
 use super::reader::Failure;
@@ -21,7 +21,7 @@ pub(super) const IN_SNAPSHOT: &str = " (read by the snapshot)";
 /// A connection and what is prepared on it.
 pub(super) struct Session {
     pub(super) connection: Connection,
-    options: Arc<ConnectOptions>,
+    login: Arc<Login>,
     /// The table that the prepared queries are for.
     table: Option<usize>,
     prepared: HashMap<Query, Prepared>,
@@ -52,14 +52,14 @@ pub(super) struct ReadRows {
 }
 
 impl Session {
-    pub(super) async fn connect(options: &Arc<ConnectOptions>) -> Result<Self, Failure> {
-        let connection = session::connect(options).await?;
-        Ok(Self { connection, options: Arc::clone(options), table: None, prepared: HashMap::new() })
+    pub(super) async fn connect(login: &Arc<Login>) -> Result<Self, Failure> {
+        let connection = login.connect().await?;
+        Ok(Self { connection, login: Arc::clone(login), table: None, prepared: HashMap::new() })
     }
 
     /// Whether it is to the host that these options name.
-    pub(super) fn is_to(&self, options: &ConnectOptions) -> bool {
-        self.options.host == options.host && self.options.port == options.port
+    pub(super) fn is_to(&self, login: &Login) -> bool {
+        self.login.is_to_the_host_of(login)
     }
 
     /// Reads rows of a stretch until the result or the bytes allowed end; at most so many rows.

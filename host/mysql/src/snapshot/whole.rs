@@ -69,7 +69,7 @@ async fn read(setup: &ReaderSetup, job: &WholeJob) -> Result<(), Failure> {
     let (looked, look) = oneshot::channel();
     let armed = ask(setup, job.table, false, Some(look)).await?.await.map_err(|_| Failure::Unwanted)?;
     // The stream stands still from here on.
-    let mut session = Session::connect(&armed.options).await?;
+    let mut session = Session::connect(&armed.login).await?;
     let place = view(&mut session, &armed, job).await?;
     let (sender, rows) = mpsc::channel(AHEAD);
     let read_at = setup.clock.now_micros();
@@ -90,7 +90,7 @@ async fn view(session: &mut Session, armed: &Armed, job: &WholeJob) -> Result<Bi
     if connection.server().is_mariadb {
         return Ok(session::consistent_place(connection).await?);
     }
-    let mut locking = session::connect(&armed.options).await?;
+    let mut locking = armed.login.connect().await?;
     check_server(&mut locking, armed.server).await?;
     let place = session::view_of_table(connection, &mut locking, &job.layout.schema.table).await;
     place.map_err(|error| match error {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use cdchost_config::MysqlConfig;
 use cdchost_connector::{ConnectorError, StopClass};
-use cdchost_mysql_look::session::{self, ServerState, SessionError};
+use cdchost_mysql_look::session::{self, Login, ServerState, SessionError};
 use cdchost_mysql_position::{BinlogPosition, DomainGtids, GtidSet, Reached, ServerUuid};
-use cdchost_mysql_wire::{BinlogStream, ConnectOptions, DumpRequest, DumpStart, Remedy};
+use cdchost_mysql_wire::{BinlogStream, DumpRequest, DumpStart, Remedy};
 
 use super::refusal::{self, chain};
 use crate::binlog::log_reset;
@@ -38,7 +38,7 @@ pub(super) struct LogConnection {
     pub(super) stream: BinlogStream,
     /// Place of its host in the configuration.
     pub(super) host: usize,
-    pub(super) options: Arc<ConnectOptions>,
+    pub(super) login: Arc<Login>,
     pub(super) server: ServerUuid,
     /// Where the server's log ended when it was asked.
     pub(super) end: BinlogPosition,
@@ -102,8 +102,8 @@ async fn connect_host(request: &LogRequest, host: usize) -> Result<LogConnection
         error.verdict = cdchost_connector::Verdict::Stop;
         NoLog::Again { reason, error }
     };
-    let options = Arc::new(session::options(&request.config, name));
-    let mut connection = session::connect(&options).await.map_err(|error| failed(error.into()))?;
+    let login = Arc::new(Login::new(&request.config, name));
+    let mut connection = login.connect().await.map_err(|error| failed(error.into()))?;
     let is_of_mariadb = matches!(request.executed, Reached::Domains(_));
     if connection.server().is_mariadb != is_of_mariadb {
         return Err(NoLog::Final(refusal::other_kind(name, is_of_mariadb)));
@@ -130,7 +130,7 @@ async fn connect_host(request: &LogRequest, host: usize) -> Result<LogConnection
         heartbeat: request.heartbeat,
     };
     let stream = connection.dump(&dump).await.map_err(|error| failed(error.into()))?;
-    Ok(LogConnection { stream, host, options, server: state.uuid, end, heartbeat: request.heartbeat })
+    Ok(LogConnection { stream, host, login, server: state.uuid, end, heartbeat: request.heartbeat })
 }
 
 /// A server's log only grows. One that ends before what was read from it was begun anew, or lost its end in a crash.

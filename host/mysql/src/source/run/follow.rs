@@ -181,7 +181,7 @@ impl Runner {
         self.asked_at = now;
         match ask_end(connection).await? {
             Some((server, end)) if server == self.server && end < *self.log.position() => {
-                Err(log_was_reset(&connection.options.host, self.log.position(), &end).into())
+                Err(log_was_reset(connection.login.host(), self.log.position(), &end).into())
             }
             _ => Ok(()),
         }
@@ -361,14 +361,14 @@ impl Runner {
 /// Where the server's log ends now; none if it cannot be asked just now.
 async fn ask_end(connection: &LogConnection) -> Result<Option<(ServerUuid, BinlogPosition)>, Halt> {
     let asked = async {
-        let mut asking = session::connect(&connection.options).await?;
+        let mut asking = connection.login.connect().await?;
         let state = session::state(&mut asking).await?;
         Ok::<_, SessionError>((state.uuid, session::position(&mut asking).await?))
     };
     match asked.await {
         Ok(place) => Ok(Some(place)),
         Err(error) => {
-            let error = session_error(&connection.options.host, error);
+            let error = session_error(connection.login.host(), error);
             match error.verdict {
                 cdchost_connector::Verdict::Stop => Err(error.into()),
                 _ => Ok(None),

@@ -9,9 +9,9 @@ use arrow_select::filter::filter_record_batch;
 use cdchost_config::{ChunkConfig, MysqlConfig, Watermark};
 use cdchost_connector::{Clock, ConnectorError, StopClass};
 use cdchost_model::{ChangeBatch, Op, RowMeta, TransactionRun};
+use cdchost_mysql_look::session::Login;
 use cdchost_mysql_position::{BinlogPosition, Reached, ServerUuid};
 use cdchost_mysql_row::TableLayout;
-use cdchost_mysql_wire::ConnectOptions;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -40,7 +40,7 @@ pub(super) struct WindowWork {
     watermark: Watermark,
     readers: usize,
     reconnect_timeout: Duration,
-    options: Option<Arc<ConnectOptions>>,
+    login: Option<Arc<Login>>,
     /// Dropping this ends them.
     tasks: JoinSet<()>,
     requests: Option<mpsc::Receiver<Request>>,
@@ -58,7 +58,7 @@ impl WindowWork {
             watermark: config.watermark,
             readers: config.readers as usize,
             reconnect_timeout: config.reconnect_timeout,
-            options: None,
+            login: None,
             tasks: JoinSet::new(),
             requests: None,
             wanted: VecDeque::new(),
@@ -77,14 +77,14 @@ impl WindowWork {
         tables: &Tables,
         clock: &Arc<dyn Clock>,
     ) {
-        self.options = Some(Arc::clone(&connection.options));
+        self.login = Some(Arc::clone(&connection.login));
         if is_other || self.requests.is_none() {
             self.restart(log, tables, clock);
         }
     }
 
     fn restart(&mut self, log: &mut Transactions, tables: &Tables, clock: &Arc<dyn Clock>) {
-        let Some(options) = &self.options else { return };
+        let Some(login) = &self.login else { return };
         log.windows.close();
         self.tasks.abort_all();
         self.wanted.clear();
@@ -95,7 +95,7 @@ impl WindowWork {
         let setup = ReaderSetup {
             reader: 0,
             shares: Arc::new(Shares::new(tables.jobs(), self.chunk.rows)),
-            options: Arc::clone(options),
+            login: Arc::clone(login),
             chunk: self.chunk.clone(),
             reconnect_timeout: self.reconnect_timeout,
             requests: sender,
@@ -168,7 +168,7 @@ impl WindowWork {
         tables: &mut Tables,
         server: ServerUuid,
     ) -> Option<oneshot::Receiver<Whole>> {
-        let options = self.options.clone()?;
+        let login = self.login.clone()?;
         while let Some(request) = self.next_wanted(log) {
             let mut number = 0;
             if request.whole.is_none() {
@@ -186,7 +186,7 @@ impl WindowWork {
                 Watermark::Lag(lag) => Sight::Lag(lag),
             };
             // Nobody takes the answer only if the readers were ended, and then all their windows are closed.
-            let _ = request.reply.send(Armed { number, server, options: Arc::clone(&options), sight });
+            let _ = request.reply.send(Armed { number, server, login: Arc::clone(&login), sight });
             if request.whole.is_some() {
                 return request.whole;
             }
