@@ -179,7 +179,11 @@ static SOURCE: Section = Section {
             Kind::Text,
             "Account; needs SELECT on the tables, REPLICATION SLAVE and REPLICATION CLIENT.",
         ),
-        required("password", Kind::Secret, "Its password; best as `${VARIABLE}` or `${file:/path}`; such a file is read again at every login."),
+        required(
+            "password",
+            Kind::Secret,
+            "Its password; best as `${VARIABLE}` or `${file:/path}`; such a file is read again at every login.",
+        ),
         required(
             "tables",
             Kind::Texts,
