@@ -2,6 +2,7 @@
 
 mod allocation;
 mod corpus;
+mod log;
 mod mutation;
 mod target;
 

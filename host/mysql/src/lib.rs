@@ -9,5 +9,8 @@ mod snapshot;
 mod source;
 
 #[doc(hidden)]
+#[cfg(feature = "replay")]
+pub use binlog::LogReplay;
+#[doc(hidden)]
 pub use snapshot::Fault;
 pub use source::MysqlSource;

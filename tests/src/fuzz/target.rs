@@ -7,10 +7,11 @@ use cdchost_mysql_row::{
     read_partial_image,
 };
 use cdchost_mysql_wire::binlog::{
-    Decision, Event, EventBody, EventHeader, RowsEvent, RowsOp, TableMap, Unpacker, decision,
+    Decision, Event, EventBody, EventHeader, RowsEvent, RowsOp, TableMap, TableMapEvent, Unpacker, decision,
 };
 
 use super::corpus::CorpusTable;
+use super::log::logs;
 
 /// Something that reads bytes.
 #[derive(Clone, Copy, Debug)]
@@ -31,12 +32,13 @@ pub(super) struct Input {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     Target { name: "table-map", inputs: table_maps },
     Target { name: "row-images", inputs: row_images },
     Target { name: "documents", inputs: documents },
     Target { name: "result-rows", inputs: result_rows },
     Target { name: "packed-events", inputs: packed_events },
+    Target { name: "logs", inputs: logs },
 ];
 
 const TABLE_MAP: u8 = 19;
@@ -141,8 +143,12 @@ fn event(event_type: u8, body: &[u8]) -> Option<EventBody<'_>> {
 }
 
 fn table_map(body: &[u8]) -> Option<TableMap> {
+    table_map_event(body)?.columns().ok()
+}
+
+pub(super) fn table_map_event(body: &[u8]) -> Option<TableMapEvent<'_>> {
     match event(TABLE_MAP, body)? {
-        EventBody::TableMap(event) => event.columns().ok(),
+        EventBody::TableMap(event) => Some(event),
         _ => None,
     }
 }

@@ -128,10 +128,15 @@ pub struct Rotate<'a> {
     pub position: u64,
 }
 
+/// Places and lengths in a file of the log. No file is so long that two of them together are no number.
+pub(super) fn in_file(bytes: u64) -> Result<u64, ProtocolError> {
+    if bytes < 1 << 62 { Ok(bytes) } else { Err(ProtocolError::new("a place that is in no file of the log")) }
+}
+
 impl<'a> Rotate<'a> {
     fn read(body: &'a [u8]) -> Result<Self, ProtocolError> {
         let mut reader = Reader::new("a rotate event", body);
-        Ok(Self { position: reader.u64()?, file: reader.rest() })
+        Ok(Self { position: in_file(reader.u64()?)?, file: reader.rest() })
     }
 }
 
@@ -156,7 +161,7 @@ impl<'a> Heartbeat<'a> {
             let value = reader.string()?;
             match field {
                 1 => heartbeat.file = value,
-                2 => heartbeat.position = Reader::new("a heartbeat's position", value).number()?,
+                2 => heartbeat.position = in_file(Reader::new("a heartbeat's position", value).number()?)?,
                 _ => {}
             }
         }

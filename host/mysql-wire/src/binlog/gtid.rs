@@ -1,5 +1,6 @@
 //! GTIDs in the log: the events that begin a transaction.
 
+use super::event::in_file;
 use super::frame::EventHeader;
 use crate::error::ProtocolError;
 use crate::packet::Reader;
@@ -56,7 +57,7 @@ impl<'a> GtidEvent<'a> {
             event.original_commit_us = Some(reader.u56()?);
         }
         if !reader.is_empty() {
-            event.transaction_bytes = Some(reader.number()?);
+            event.transaction_bytes = Some(in_file(reader.number()?)?);
         }
         Ok(event)
     }
@@ -94,7 +95,7 @@ impl<'a> GtidEvent<'a> {
                 }
                 6 => event.immediate_commit_us = Some(message_number(&mut reader)?),
                 7 => event.original_commit_us = Some(message_number(&mut reader)?),
-                8 => event.transaction_bytes = Some(message_number(&mut reader)?),
+                8 => event.transaction_bytes = Some(in_file(message_number(&mut reader)?)?),
                 // Flags, logical timestamps, versions of the servers, the group of the commit.
                 0 | 4 | 5 | 9..=11 => drop(message_number(&mut reader)?),
                 unknown if unknown < needed => {

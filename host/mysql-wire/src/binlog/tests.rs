@@ -232,6 +232,25 @@ fn the_rotate_before_all_else_comes_with_or_without_checksum() {
 }
 
 #[test]
+fn places_that_no_file_has_are_refused() {
+    let read = |event_type: u8, body: &[u8]| {
+        let header = [0, 0, 0, 0, event_type, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut event = [&header[..], body].concat();
+        seal(&mut event);
+        read_all(&mut frames(), &event)
+    };
+    let rotate = |place: u64| read(4, &[&place.to_le_bytes()[..], b"binlog.000001"].concat());
+    let heartbeat = |place: u64| read(41, &[&[2, 9, 0xFE][..], &place.to_le_bytes()].concat());
+    let gtid =
+        |length: u64| read(33, &[&[0; 25][..], &[2], &[0; 16], &[0; 7], &[0xFE], &length.to_le_bytes()].concat());
+    for read in [&rotate as &dyn Fn(u64) -> _, &heartbeat, &gtid] {
+        assert!(read((1 << 62) - 1).is_ok(), "{:?}", read((1 << 62) - 1));
+        assert!(read(1 << 62).is_err());
+        assert!(read(u64::MAX).is_err());
+    }
+}
+
+#[test]
 fn events_before_the_format_description_are_refused() {
     assert!(matches!(Frames::default().check(&recorded()[1]).unwrap_err(), WireError::Protocol(_)));
 }
