@@ -32,14 +32,14 @@ struct Origin {
     /// As the files name those that have a type.
     family: &'static str,
     flavor: Flavor,
-    /// Whether its values are read out of a lake too: what is the same in the source is the same in a lake.
+    /// Whether its values are read out of a lake too; those of 9 are the same as those of 8.
     into_lake: bool,
 }
 
 const ORIGINS: [Origin; 3] = [
     Origin { name: "mysql-8.0", family: "mysql", flavor: Flavor::Mysql, into_lake: true },
     Origin { name: "mysql-9", family: "mysql", flavor: Flavor::Mysql9, into_lake: false },
-    Origin { name: "mariadb-10.11", family: "mariadb", flavor: Flavor::Mariadb, into_lake: false },
+    Origin { name: "mariadb-10.11", family: "mariadb", flavor: Flavor::Mariadb, into_lake: true },
 ];
 
 impl Origin {
