@@ -67,6 +67,12 @@ pub enum CheckpointError {
         /// Where its record should be.
         slot: Slot,
     },
+    /// Another run writes to the chain faster than it can be read.
+    #[error("checkpoint store changed each of the {reads} times that it was read")]
+    Moving {
+        /// How often it was read.
+        reads: u32,
+    },
     /// A record that is larger than allowed.
     #[error("record of epoch {epoch} has {bytes} bytes, at most {max} are allowed")]
     TooLarge {
@@ -82,7 +88,11 @@ pub enum CheckpointError {
 impl CheckpointError {
     /// Whether calling again may help.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Store(error) if error.is_transient())
+        match self {
+            Self::Store(error) => error.is_transient(),
+            Self::Moving { .. } => true,
+            _ => false,
+        }
     }
 
     /// A short stable code.
@@ -92,6 +102,7 @@ impl CheckpointError {
             Self::Foreign { .. } => "checkpoint-store-foreign",
             Self::Format { .. } => "checkpoint-format",
             Self::Broken { .. } => "checkpoint-broken",
+            Self::Moving { .. } => "checkpoint-moving",
             Self::TooLarge { .. } => "checkpoint-too-large",
         }
     }
@@ -103,6 +114,7 @@ impl CheckpointError {
             Self::Foreign { .. } => "give each pipeline a store of its own in [checkpoint] store",
             Self::Format { .. } => "run the version of the program that wrote it",
             Self::Broken { .. } => "put the store back from a backup; starting afresh would lose or double rows",
+            Self::Moving { .. } => "run each pipeline once",
             Self::TooLarge { .. } => "make checkpoints more often, so that each holds less",
         }
     }

@@ -3,7 +3,8 @@
 use cdchost_model::Epoch;
 
 use crate::paths::{self, COMMITTED, SLOTS};
-use crate::{Chain, CheckpointError, Slot};
+use crate::workflow::Kept;
+use crate::{Chain, CheckpointError, PlantedFault, Slot};
 
 impl Chain {
     /// Keeps the newest `retained` records that are noted as committed (at least one), all records that are not, and
@@ -30,7 +31,8 @@ impl Chain {
 
     /// The oldest record to be kept, once there are more committed ones than are asked for.
     fn oldest_needed(&self, retained: u32) -> Option<(Slot, Epoch)> {
-        let committed = self.kept.iter().rev().filter(|(_, kept)| kept.committed);
+        let counts = |kept: &Kept| kept.committed || PlantedFault::CleanedOpen.is_planted();
+        let committed = self.kept.iter().rev().filter(|(_, kept)| counts(kept));
         committed.map(|(&slot, kept)| (slot, kept.epoch)).nth(retained.max(1) as usize - 1)
     }
 }

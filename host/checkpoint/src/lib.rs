@@ -10,6 +10,7 @@ mod derive;
 mod error;
 mod gc;
 mod paths;
+mod planted;
 mod record;
 mod store;
 mod workflow;
@@ -18,6 +19,9 @@ pub use decide::{LostItem, Plan, Refusal, Settled, SinkReport, match_sinks, plan
 pub use derive::ChainState;
 pub use error::{CheckpointError, DecodeError};
 pub use paths::Slot;
+pub use planted::PlantedFault;
+#[cfg(feature = "planted-faults")]
+pub use planted::plant;
 pub use record::{CommitPermit, Parent, Record, SinkRecord, TableVersion};
 pub use store::CheckpointStore;
 pub use workflow::{Chain, DurableEpoch, PreparedEpoch, Stored};

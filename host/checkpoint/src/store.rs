@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use cdchost_storage::{PutOutcome, StorageError, Store};
 
-use crate::paths;
+use crate::paths::{self, Slot};
 
 /// Names asked for in one listing.
 const LIST_PAGE: usize = 1000;
@@ -53,9 +53,9 @@ impl CheckpointStore {
         }
     }
 
-    /// Whether a slot of the chain comes after the given one; whatever else lies there does not count.
-    pub(crate) async fn any_slot_after(&self, after: &str) -> Result<bool, StorageError> {
+    /// The slots of the chain after the given one; whatever else lies there does not count.
+    pub(crate) async fn slots_after(&self, after: &str) -> Result<Vec<Slot>, StorageError> {
         let names = self.names(paths::SLOTS, Some(after)).await?;
-        Ok(names.iter().any(|name| paths::parse_slot(name).is_some()))
+        Ok(names.iter().filter_map(|name| paths::parse_slot(name)).collect())
     }
 }

@@ -11,9 +11,12 @@ use crate::paths::{self, COMMITTED, SLOTS};
 use crate::record::format::{self, Fence, Note, OBJECT_BYTES_MAX};
 use crate::record::permits;
 use crate::{
-    ChainState, CheckpointError, CheckpointStore, CommitPermit, DecodeError, Parent, Record, SinkRecord, Slot,
-    TableVersion,
+    ChainState, CheckpointError, CheckpointStore, CommitPermit, DecodeError, Parent, PlantedFault, Record, SinkRecord,
+    Slot, TableVersion,
 };
+
+/// So often the chain is read anew because another run moves it on meanwhile.
+const READS_MAX: u32 = 100;
 
 /// An epoch that every sink has prepared and that is not durable yet. Nothing of it can be committed.
 #[derive(Debug)]
@@ -83,6 +86,9 @@ pub struct Chain {
     unsettled: Option<(Epoch, Bytes)>,
     /// Records not cleaned away yet, and whether they are noted as committed.
     pub(crate) kept: BTreeMap<Slot, Kept>,
+    /// Records that a planted fault holds back.
+    #[cfg(feature = "planted-faults")]
+    held_back: Vec<(String, Bytes)>,
 }
 
 /// A record as the clean-up knows it.
@@ -117,19 +123,25 @@ impl Chain {
             let created = store.create(&paths::slot(slot), object.clone()).await?;
             let ours = created == PutOutcome::Created || store.read(&paths::slot(slot)).await? == Some(object);
             // A slot can be free because it was cleaned away: then there is a higher one, and the claim is void.
-            if ours && !store.any_slot_after(&paths::slot(slot)).await? {
+            if ours && store.slots_after(&paths::slot(slot)).await?.is_empty() {
                 break generation;
             }
         };
         reader.catch_up().await?;
         let state = derive(&reader.observed)?;
-        let kept = state.path().map(|record| {
-            let committed = state.committed.is_some_and(|epoch| epoch >= record.epoch());
-            (record.slot, Kept { epoch: record.epoch(), committed })
-        });
-        let kept = kept.collect();
+        let kept = kept(&reader.observed, &state);
         let last = Slot(generation.0);
-        let chain = Self { pipeline: pipeline.into(), generation, last, parent: None, unsettled: None, kept, store };
+        let chain = Self {
+            pipeline: pipeline.into(),
+            generation,
+            last,
+            parent: None,
+            unsettled: None,
+            kept,
+            store,
+            #[cfg(feature = "planted-faults")]
+            held_back: Vec::new(),
+        };
         Ok((chain, state))
     }
 
@@ -165,6 +177,10 @@ impl Chain {
     /// Notes that an epoch is committed at all sinks. May be repeated.
     pub async fn note_committed(&mut self, epoch: Epoch) -> Result<(), CheckpointError> {
         let note = Note { pipeline: self.pipeline.clone(), epoch };
+        #[cfg(feature = "planted-faults")]
+        while let Some((name, object)) = self.held_back.pop() {
+            self.store.create(&name, object).await?;
+        }
         self.store.create(&paths::committed(epoch), format::encode_note(&note)).await?;
         for kept in self.kept.values_mut().filter(|kept| kept.epoch == epoch) {
             kept.committed = true;
@@ -172,18 +188,28 @@ impl Chain {
         Ok(())
     }
 
+    /// A slot of a run that came after this one, if there is any.
+    pub async fn overtaken(&self) -> Result<Option<Slot>, CheckpointError> {
+        Ok(self.store.slots_after(&paths::slot(self.last)).await?.first().copied())
+    }
+
     pub(crate) fn objects(&self) -> &CheckpointStore {
         &self.store
     }
 
     /// Whether our object is in the slot and no other run came after; false = fenced.
-    async fn create(&self, name: &str, object: Bytes) -> Result<bool, StorageError> {
+    async fn create(&mut self, name: &str, object: Bytes) -> Result<bool, StorageError> {
+        #[cfg(feature = "planted-faults")]
+        if PlantedFault::CommitBeforeStore.is_planted() {
+            self.held_back.push((name.into(), object));
+            return Ok(true);
+        }
         let ours = match self.store.create(name, object.clone()).await? {
             PutOutcome::Created => true,
             PutOutcome::AlreadyExists => self.store.read(name).await? == Some(object),
         };
         // A run that slept may create anew what was cleaned away; a higher slot shows that it is no longer the newest.
-        Ok(ours && !self.store.any_slot_after(name).await?)
+        Ok(ours && self.store.slots_after(name).await?.is_empty() || PlantedFault::FenceNotChecked.is_planted())
     }
 
     fn object(&mut self, epoch: &PreparedEpoch, slot: Slot) -> Result<Bytes, CheckpointError> {
@@ -214,6 +240,21 @@ impl Chain {
     }
 }
 
+/// What a run finds and may clean away: the records that it grows from, and those before them that were committed.
+fn kept(observed: &Observed, state: &ChainState) -> BTreeMap<Slot, Kept> {
+    let noted = observed.slots.iter().filter_map(|(&slot, seen)| match seen {
+        Seen::Record(record) if observed.committed.contains(&record.epoch()) => {
+            Some((slot, Kept { epoch: record.epoch(), committed: true }))
+        }
+        _ => None,
+    });
+    let path = state.path().map(|record| {
+        let committed = state.committed.is_some_and(|epoch| epoch >= record.epoch());
+        (record.slot, Kept { epoch: record.epoch(), committed })
+    });
+    noted.chain(path).collect()
+}
+
 /// Reads slots and notes, each once.
 struct Reader<'a> {
     store: &'a CheckpointStore,
@@ -231,10 +272,31 @@ impl<'a> Reader<'a> {
         self.observed.slots.last_key_value().map_or(Slot(0), |(&slot, _)| slot)
     }
 
+    /// Reads until slots and notes belong together: a note counts only if the slots are those from before it was seen.
+    /// Otherwise a run that moves on meanwhile would look like one whose records are gone.
     async fn catch_up(&mut self) -> Result<(), CheckpointError> {
+        let mut slots = self.slots().await?;
+        for _ in 0..READS_MAX {
+            self.read(&slots).await?;
+            let notes = self.store.names(COMMITTED, None).await?;
+            self.observed.committed = notes.iter().filter_map(|name| paths::parse_committed(name)).collect();
+            let now = self.slots().await?;
+            if now == slots {
+                return Ok(());
+            }
+            slots = now;
+        }
+        Err(CheckpointError::Moving { reads: READS_MAX })
+    }
+
+    async fn slots(&self) -> Result<BTreeSet<Slot>, CheckpointError> {
         let names = self.store.names(SLOTS, None).await?;
-        let slots: BTreeSet<Slot> = names.iter().filter_map(|name| paths::parse_slot(name)).collect();
-        let end = unbroken_end(&slots);
+        Ok(names.iter().filter_map(|name| paths::parse_slot(name)).collect())
+    }
+
+    /// Reads those of the slots that count and were not read yet.
+    async fn read(&mut self, slots: &BTreeSet<Slot>) -> Result<(), CheckpointError> {
+        let end = unbroken_end(slots);
         self.observed.slots.retain(|slot, _| end.contains(slot));
         for slot in end {
             if !self.observed.slots.contains_key(&slot)
@@ -244,8 +306,6 @@ impl<'a> Reader<'a> {
                 self.observed.slots.insert(slot, seen);
             }
         }
-        let notes = self.store.names(COMMITTED, None).await?;
-        self.observed.committed = notes.iter().filter_map(|name| paths::parse_committed(name)).collect();
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use cdchost_checkpoint::PlantedFault;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::failure::Failure;
@@ -31,13 +32,21 @@ pub(crate) struct Sender<T> {
 #[derive(Debug)]
 pub(crate) struct Receiver<T> {
     queue: mpsc::Receiver<Held<T>>,
+    /// The message that a barrier overtook.
+    #[cfg(feature = "planted-faults")]
+    overtaken: Option<Held<T>>,
 }
 
 /// A channel that holds up to `bytes_max` bytes of rows, and one message more where that one alone is larger.
 pub(crate) fn channel<T>(bytes_max: usize) -> (Sender<T>, Receiver<T>) {
     let units_max = bytes_max.div_ceil(UNIT_BYTES).max(1);
     let (to, from) = mpsc::channel(units_max + CONTROL_ROOM);
-    (Sender { queue: to, credit: Arc::new(Semaphore::new(units_max)), units_max }, Receiver { queue: from })
+    let receiver = Receiver {
+        queue: from,
+        #[cfg(feature = "planted-faults")]
+        overtaken: None,
+    };
+    (Sender { queue: to, credit: Arc::new(Semaphore::new(units_max)), units_max }, receiver)
 }
 
 impl<T> Sender<T> {
@@ -59,6 +68,28 @@ impl<T> Receiver<T> {
     /// The next message; none when all senders are gone.
     pub(crate) async fn recv(&mut self) -> Option<Held<T>> {
         self.queue.recv().await
+    }
+
+    /// As [`Receiver::recv`].
+    #[cfg(not(feature = "planted-faults"))]
+    pub(crate) async fn recv_with(&mut self, _: PlantedFault, _: fn(&T) -> bool) -> Option<Held<T>> {
+        self.recv().await
+    }
+
+    /// As [`Receiver::recv`]; where the fault is planted, a barrier comes before the message just before it.
+    #[cfg(feature = "planted-faults")]
+    pub(crate) async fn recv_with(&mut self, fault: PlantedFault, is_barrier: fn(&T) -> bool) -> Option<Held<T>> {
+        let first = match self.overtaken.take() {
+            Some(overtaken) => overtaken,
+            None => self.recv().await?,
+        };
+        if !fault.is_planted() || is_barrier(&first.message) {
+            return Some(first);
+        }
+        let Some(next) = self.recv().await else { return Some(first) };
+        let (now, then) = if is_barrier(&next.message) { (next, first) } else { (first, next) };
+        self.overtaken = Some(then);
+        Some(now)
     }
 }
 

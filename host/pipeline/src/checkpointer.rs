@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cdchost_checkpoint::Chain;
+use cdchost_checkpoint::{Chain, PlantedFault};
 use cdchost_config::CheckpointConfig;
 use cdchost_connector::{Clock, ConnectorError, SourceCommand, SourceConnector, StopClass};
 use cdchost_model::Epoch;
@@ -257,7 +257,7 @@ impl Checkpointer {
         let Some(open) = self.state.open.iter_mut().find(|open| open.epoch == epoch) else {
             return Err(bug("commit-order", format!("epoch {epoch} was committed though it is not open")));
         };
-        open.missing.retain(|&missing| missing != sink);
+        open.missing.retain(|&missing| missing != sink && !PlantedFault::NotedEarly.is_planted());
         self.status.send_modify(|status| {
             if let Some(shown) = status.sinks.get_mut(sink) {
                 shown.committed = Some(epoch);

@@ -24,6 +24,11 @@ impl Failure {
 }
 
 impl Failure {
+    /// Whether no restart would help.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(self, Self::Error(error) if error.verdict == Verdict::Stop)
+    }
+
     /// The error that ended what runs in no task.
     pub(crate) fn into_error(self) -> ConnectorError {
         match self {

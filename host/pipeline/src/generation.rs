@@ -330,6 +330,7 @@ async fn show_progress(
 async fn close(tasks: &mut JoinSet<Result<(), Failure>>, setup: &PipelineSetup) {
     let all_ended = async { while tasks.join_next().await.is_some() {} };
     tokio::select! {
+        biased;
         () = all_ended => {}
         () = setup.clock.sleep(CLOSE_TIME) => {
             tracing::warn!(event = "close-slow", "not all tasks ended in time; the rest is dropped");

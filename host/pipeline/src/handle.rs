@@ -44,6 +44,7 @@ impl Pipeline {
         });
         let task = tokio::spawn(async move {
             tokio::select! {
+                biased;
                 exit = supervisor::run(Arc::clone(&around)) => exit,
                 never = supervisor::show_stopping(around) => match never {},
             }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use cdchost_checkpoint::{
-    Chain, ChainState, CommitPermit, LostItem, Plan, Record, Settled, SinkReport, match_sinks, plan, settle,
+    Chain, ChainState, CommitPermit, LostItem, Plan, PlantedFault, Record, Settled, SinkReport, match_sinks, plan,
+    settle,
 };
 use cdchost_connector::{Capabilities, CommitOutcome, Committer, Verdict};
 use cdchost_model::{ChangeSeq, Committable, Epoch, Generation, Lineage};
@@ -31,11 +32,40 @@ pub(crate) struct Recovered {
     pub(crate) change_seq: ChangeSeq,
 }
 
+/// What a run finds, settled at every sink.
+struct Ground {
+    record: Option<Arc<Record>>,
+    /// Of the record, where the run goes on from the newest one and nothing was passed over.
+    lineage: Option<Lineage>,
+    first_epoch: Epoch,
+    sinks: Vec<RecoveredSink>,
+    change_seq: ChangeSeq,
+}
+
 pub(crate) async fn recover(setup: &PipelineSetup, nonce: u64) -> Result<Recovered, Failure> {
     tracing::info!(event = "recovery-started", pipeline = setup.name);
     failpoints::hit(failpoints::BEFORE_CLAIM);
     let now = setup.clock.now_micros();
-    let (mut chain, mut state) = Chain::claim(setup.store.clone(), &setup.name, now, nonce).await?;
+    let (mut chain, state) = Chain::claim(setup.store.clone(), &setup.name, now, nonce).await?;
+    let generation = chain.generation();
+    let Ground { record, lineage, first_epoch, sinks, change_seq } = match settle_all(setup, &mut chain, state).await {
+        Ok(ground) => ground,
+        // Where another run moves the targets on, they cannot fit what this one found. That is all there is to say.
+        Err(failure) if failure.is_final() => match chain.overtaken().await? {
+            Some(by) => return Err(Failure::fenced(by)),
+            None => return Err(failure),
+        },
+        Err(failure) => return Err(failure),
+    };
+    let lineage = lineage.unwrap_or_else(|| Lineage(format!("{now:x}-{generation}")));
+    failpoints::hit(failpoints::RECOVERED);
+    let restored = record.as_ref().map(|r| r.epoch().0);
+    tracing::info!(event = "recovery-done", generation = generation.0, restored, first_epoch = first_epoch.0);
+    Ok(Recovered { chain, record, lineage, first_epoch, sinks, change_seq })
+}
+
+/// Settles what is durable at every sink, and checks how far the targets are.
+async fn settle_all(setup: &PipelineSetup, chain: &mut Chain, mut state: ChainState) -> Result<Ground, Failure> {
     let generation = chain.generation();
     let plan = plan(&state)?;
     tracing::info!(event = "generation-claimed", generation = generation.0, plan = ?plan);
@@ -59,19 +89,15 @@ pub(crate) async fn recover(setup: &PipelineSetup, nonce: u64) -> Result<Recover
             }
         }
     };
-    announce(setup, &mut chain, &state, &mut sinks).await?;
-    let record = state.newest().cloned();
+    announce(setup, chain, &state, &mut sinks).await?;
+    let read_again = PlantedFault::SettledAndReadAgain.is_planted() && !state.open.is_empty();
+    let record = if read_again { state.base.clone() } else { state.newest().cloned() };
     chain.grow_from(record.as_deref());
-    let lineage = match &record {
-        Some(record) if !stepped_back && matches!(plan, Plan::Restore) => record.cut.lineage.clone(),
-        _ => Lineage(format!("{now:x}-{generation}")),
-    };
+    let goes_on = !stepped_back && matches!(plan, Plan::Restore);
+    let lineage = record.as_ref().filter(|_| goes_on).map(|record| record.cut.lineage.clone());
     let known = reports.iter().filter_map(|r| r.progress.as_ref()).map(|p| p.cut.change_seq);
     let change_seq = known.chain(record.iter().map(|r| r.cut.change_seq)).max().unwrap_or_default();
-    failpoints::hit(failpoints::RECOVERED);
-    let restored = record.as_ref().map(|r| r.epoch().0);
-    tracing::info!(event = "recovery-done", generation = generation.0, restored, first_epoch = first_epoch.0);
-    Ok(Recovered { chain, record, lineage, first_epoch, sinks, change_seq })
+    Ok(Ground { record, lineage, first_epoch, sinks, change_seq })
 }
 
 /// What open records hold for one sink, in epoch order.
@@ -103,7 +129,10 @@ async fn recover_sink(
     let id = configured.sink.id();
     let mut committer = configured.sink.committer(generation).await?;
     let capabilities = committer.open().await?;
-    let pending: Vec<Committable> = permits_of(state, id).flat_map(|permit| permit.items().to_vec()).collect();
+    let mut pending: Vec<Committable> = permits_of(state, id).flat_map(|permit| permit.items().to_vec()).collect();
+    if PlantedFault::NotSettled.is_planted() {
+        pending.clear();
+    }
     let restored = state.newest().map(|record| &record.cut);
     let recovered = committer.recover(restored, &pending).await?;
     check_count(id, pending.len(), recovered.outcomes.len())?;
@@ -136,6 +165,9 @@ async fn announce(
     for record in &state.open {
         for permit in record.permits() {
             let place = setup.sinks.iter().position(|configured| configured.sink.id() == permit.sink());
+            if PlantedFault::NotSettled.is_planted() {
+                continue;
+            }
             let Some(sink) = place.and_then(|place| sinks.get_mut(place)) else { continue };
             let retries = setup.metrics.sink(permit.sink()).retries;
             commit(sink.committer.as_mut(), &permit, &mut Backoff::new(&setup.clock, &retries)).await?;

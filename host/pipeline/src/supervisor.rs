@@ -56,6 +56,7 @@ pub(crate) async fn run(around: Arc<Surroundings>) -> PipelineExit {
         };
         restarting(&around, &reason, pause);
         tokio::select! {
+            biased;
             () = around.setup.clock.sleep(pause) => {}
             _ = stop.wait_for(|stop| *stop) => return fail(&around, reason),
         }
@@ -67,6 +68,7 @@ async fn one_run(around: &Arc<Surroundings>) -> Result<Drained, Failure> {
     let mut run = JoinSet::new();
     run.spawn(generation::run(Arc::clone(around)));
     let outcome = tokio::select! {
+        biased;
         outcome = run.join_next() => outcome,
         () = drain_limit(around) => return Err(stuck()),
     };

@@ -46,6 +46,8 @@ pub enum Fault {
     DoneButFail,
     /// It is done after this time.
     Delay(Duration),
+    /// It is done at once and answers after this time.
+    Late(Duration),
     /// Only this many bytes get to the final name, and an error comes back. For calls that write nothing: as `Fail`.
     Tear(usize),
     /// It is not done and never answers.
@@ -90,6 +92,11 @@ impl Fault {
             Self::Delay(time) => {
                 tokio::time::sleep(time).await;
                 run().await
+            }
+            Self::Late(time) => {
+                let answer = run().await;
+                tokio::time::sleep(time).await;
+                answer
             }
             Self::Hang => std::future::pending().await,
         }

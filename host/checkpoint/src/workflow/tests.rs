@@ -174,6 +174,40 @@ async fn clean_up_keeps_what_was_asked_for_and_all_that_is_open() {
 }
 
 #[tokio::test]
+async fn runs_that_make_one_epoch_each_clean_up_after_each_other() {
+    let store_ = Store::memory();
+    for epoch in 1..8 {
+        let (mut chain, state) = claim(&store_).await;
+        chain.grow_from(state.newest().map(AsRef::as_ref));
+        commit(&mut chain, epoch).await;
+        chain.collect_garbage(3).await.unwrap();
+    }
+    assert_eq!(names(&store_).await, ["c5", "c6", "c7", "s10", "s11", "s12", "s13", "s14"]);
+}
+
+/// Between its two listings another run makes and commits the very first epochs, and cleans up.
+#[tokio::test(start_paused = true)]
+async fn a_chain_that_moves_on_while_it_is_read_is_read_as_it_is() {
+    for (late, done) in [("committed", 1), ("slots", 1), ("committed", 4), ("slots", 4)] {
+        let store_ = Store::memory();
+        let (mut chain, _) = claim(&store_).await;
+        let slow = Faults::new(move |call| {
+            let delayed = call.operation == Operation::List && call.path == late;
+            if delayed { Fault::Delay(std::time::Duration::from_secs(1)) } else { Fault::None }
+        });
+        let reader = CheckpointStore::new(store_.clone().with_faults(slow));
+        let moves = async {
+            for epoch in 1..=done {
+                commit(&mut chain, epoch).await;
+                chain.collect_garbage(1).await.unwrap();
+            }
+        };
+        let (state, ()) = tokio::join!(Chain::peek(&reader, PIPELINE), moves);
+        assert_eq!(newest(&state.unwrap()), Some(done), "{late}");
+    }
+}
+
+#[tokio::test]
 async fn fences_above_the_newest_record_are_never_cleaned_away() {
     let store_ = Store::memory();
     let (mut first, _) = claim(&store_).await;

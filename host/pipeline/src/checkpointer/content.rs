@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cdchost_checkpoint::{Record, SinkRecord, TableVersion};
+use cdchost_checkpoint::{PlantedFault, Record, SinkRecord, TableVersion};
 use cdchost_connector::StopClass;
 use cdchost_model::{Committable, Cut, Epoch, SourceOffset, StateBlob};
 
@@ -129,7 +129,10 @@ impl InFlight {
         for (part, prepared) in parts.iter().zip(self.prepared) {
             let (committables, states): (Vec<_>, Vec<_>) = prepared.into_iter().flatten().unzip();
             writers.push(states.clone());
-            let committables = committables.into_iter().flatten().collect();
+            let mut committables: Vec<_> = committables.into_iter().flatten().collect();
+            if PlantedFault::CommittableLeftOut.is_planted() {
+                committables.pop();
+            }
             sinks.push(SinkRecord::new(part.id.clone(), part.version.clone(), part.digest, states, committables));
         }
         let content = Content {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cdchost_checkpoint::TableVersion;
+use cdchost_checkpoint::{PlantedFault, TableVersion};
 use cdchost_connector::{ConnectorError, SchemaChangeRequest, SourceBarrier, SourceEvent, StopClass, TableEvent};
 use cdchost_model::{ChangeBatch, Cut, Generation, Lineage, SchemaChange, SchemaVersion, TableId};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -49,7 +49,8 @@ pub(crate) struct Dispatcher {
 impl Dispatcher {
     pub(crate) async fn run(mut self) -> Result<(), Failure> {
         loop {
-            let held = self.events.recv().await.ok_or(Failure::Closed)?;
+            let is_barrier = |event: &_| matches!(event, SourceEvent::Barrier(_));
+            let held = self.events.recv_with(PlantedFault::OffsetAhead, is_barrier).await.ok_or(Failure::Closed)?;
             match held.message {
                 SourceEvent::Table(event) => self.table(event).await?,
                 SourceEvent::Batch(batch) => self.batch(batch).await?,

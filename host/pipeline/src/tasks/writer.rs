@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cdchost_checkpoint::PlantedFault;
 use cdchost_connector::{Clock, ConnectorError, SinkWriter, StopClass};
 use cdchost_model::{ChangeBatch, Cut, TableSchema};
 use tokio::sync::{mpsc, watch};
@@ -29,11 +30,12 @@ pub(crate) struct WriterTask {
 
 impl WriterTask {
     pub(crate) async fn run(mut self) -> Result<(), Failure> {
+        let is_barrier = |message: &_| matches!(message, WriterMessage::Barrier(_));
         loop {
             let held = tokio::select! {
                 biased;
                 _ = self.ending.wait_for(|ending| *ending) => break,
-                held = self.messages.recv() => held.ok_or(Failure::Closed)?,
+                held = self.messages.recv_with(PlantedFault::BarrierOvertakes, is_barrier) => held.ok_or(Failure::Closed)?,
             };
             match held.message {
                 WriterMessage::Schema(schema) => self.on_schema(&schema).await?,

@@ -2,29 +2,24 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use cdchost_pipeline::PipelineExit;
 
-use self::simulation::harness::{check_complete, live_once};
-use self::simulation::world::{Rates, World};
-
-#[allow(dead_code, unreachable_pub, reason = "each test binary uses its part of the world")]
-mod simulation;
+use cdchost_sim::harness::{check_complete, live_once};
+use cdchost_sim::world::{Rates, World};
 
 /// Crashes up to four times, then runs to the end.
 fn run(seed: u64, rates: Rates) -> Result<Arc<World>, String> {
     let world = World::new(seed, 30, 1 + (seed % 2) as usize, rates);
     for _ in 0..world.below(5) {
-        world.crash_after(world.below(400));
-        if live_once(&world, 1 + world.below(3) as u32).is_some() {
+        let crash_after = world.below(400);
+        if live_once(&world, 1 + world.below(3) as u32, Some(crash_after)).is_some() {
             break;
         }
     }
-    world.never_crash();
-    match live_once(&world, 1 + world.below(3) as u32) {
+    match live_once(&world, 1 + world.below(3) as u32, None) {
         Some(PipelineExit::Finished) => check_complete(&world).map(|()| world),
-        other => Err(format!("ended as {other:?}, {:?}", world.violations.lock().unwrap())),
+        other => Err(format!("ended as {other:?}, {:?}", world.violations())),
     }
 }
 
@@ -52,6 +47,6 @@ fn crashes_and_failing_sinks_and_stores_lose_and_double_nothing() {
 
 #[test]
 fn the_schedules_do_what_they_are_for() {
-    let restores: u64 = (0..50).map(|seed| run(seed, Rates::default()).unwrap().restores.load(Ordering::Relaxed)).sum();
+    let restores: u64 = (0..50).map(|seed| run(seed, Rates::default()).unwrap().facts().restores).sum();
     assert!(restores > 20, "only {restores} runs went on from a record");
 }

@@ -5,11 +5,8 @@ use std::sync::Arc;
 
 use cdchost_pipeline::{FAILPOINTS, Pipeline, PipelineExit};
 
-use self::simulation::harness::{check_complete, process, setup};
-use self::simulation::world::{Rates, World};
-
-#[allow(dead_code, unreachable_pub, reason = "each test binary uses its part of the world")]
-mod simulation;
+use cdchost_sim::harness::{check_complete, process, setup};
+use cdchost_sim::world::{Rates, World};
 
 #[test]
 fn a_run_that_dies_at_any_failpoint_loses_and_doubles_nothing() {

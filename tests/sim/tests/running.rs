@@ -10,12 +10,9 @@ use cdchost_model::{Epoch, Generation, Lineage};
 use cdchost_pipeline::{Pipeline, PipelineExit, PipelineHandle, PipelineState, PipelineStatus, Reason};
 use cdchost_storage::{Fault, Faults, Operation, Store};
 
-use self::simulation::harness::{check_complete, check_prefix, process, setup, start};
-use self::simulation::source::transactions_of;
-use self::simulation::world::{Rates, World};
-
-#[allow(dead_code, unreachable_pub, reason = "each test binary uses its part of the world")]
-mod simulation;
+use cdchost_sim::harness::{check_complete, check_prefix, endless, process, setup, start};
+use cdchost_sim::source::transactions_of;
+use cdchost_sim::world::{Rates, World};
 
 fn calm(sinks: usize) -> Arc<World> {
     World::new(42, 40, sinks, Rates::default())
@@ -38,7 +35,7 @@ fn failed(exit: PipelineExit) -> Reason {
 
 /// Transactions that a sink's target shows.
 fn shown(world: &World, sink: usize) -> usize {
-    world.targets[sink].lock().unwrap().marker.as_ref().map_or(0, |marker| transactions_of(&marker.cut.offset))
+    world.target(sink).marker.as_ref().map_or(0, |marker| transactions_of(&marker.cut.offset))
 }
 
 #[test]
@@ -53,7 +50,7 @@ fn a_bounded_run_ends_with_all_of_it_committed() {
         assert!(status.sinks.iter().all(|sink| sink.committed == status.committed));
     });
     check_complete(&world).unwrap();
-    assert!(world.targets[0].lock().unwrap().marker.as_ref().unwrap().cut.end_of_input);
+    assert!(world.target(0).marker.as_ref().unwrap().cut.end_of_input);
 }
 
 #[test]
@@ -94,9 +91,8 @@ fn a_run_that_is_told_to_stop_commits_what_it_took() {
 fn a_checkpoint_asked_for_is_answered_when_it_is_committed() {
     let world = calm(2);
     process().block_on(async {
-        let mut slow = setup(&world, world.store.clone(), 1);
+        let mut slow = endless(&world, 1);
         slow.checkpoint.interval = Duration::from_secs(3600);
-        slow.source = Arc::new(simulation::source::SimConnector { world: Arc::clone(&world), bounded: false });
         let handle = Pipeline::start(slow);
         tokio::time::sleep(Duration::from_secs(60)).await; // virtual: all of the history is told by then
         assert_eq!(shown(&world, 0), 0);
@@ -136,8 +132,8 @@ fn nothing_prepared_is_seen_before_its_record_is_durable() {
         });
         let handle = Pipeline::start(setup(&world, world.store.clone().with_faults(stuck), 1));
         tokio::time::sleep(Duration::from_secs(60)).await; // virtual: it prepares and then waits for the store
-        assert!(!world.targets[0].lock().unwrap().prepared.is_empty());
-        assert!(world.targets[0].lock().unwrap().visible.is_empty());
+        assert!(!world.target(0).prepared.is_empty());
+        assert!(world.target(0).visible.is_empty());
         drop(handle);
     });
 }
@@ -274,9 +270,9 @@ fn refused(change: impl FnOnce(&World) -> Option<Store>, rename: Option<&str>) -
         if let Some(name) = rename {
             setup.name = name.into();
         }
-        let visible = world.targets[0].lock().unwrap().visible.len();
+        let visible = world.target(0).visible.len();
         let reason = failed(Pipeline::start(setup).wait().await);
-        assert_eq!(world.targets[0].lock().unwrap().visible.len(), visible, "nothing was written");
+        assert_eq!(world.target(0).visible.len(), visible, "nothing was written");
         assert!(!reason.instruction.is_empty());
         reason
     })
@@ -290,21 +286,21 @@ fn a_store_and_a_target_that_do_not_belong_together_are_refused() {
         refused(|_| Some(Store::memory()), Some("other")),
         refused(
             |world| {
-                world.targets[0].lock().unwrap().marker.as_mut().unwrap().cut.epoch = Epoch(1_000);
+                world.target(0).marker.as_mut().unwrap().cut.epoch = Epoch(1_000);
                 None
             },
             None,
         ),
         refused(
             |world| {
-                world.targets[0].lock().unwrap().marker.as_mut().unwrap().cut.lineage = Lineage("x".into());
+                world.target(0).marker.as_mut().unwrap().cut.lineage = Lineage("x".into());
                 None
             },
             None,
         ),
         refused(
             |world| {
-                world.targets[0].lock().unwrap().marker = None;
+                world.target(0).marker = None;
                 None
             },
             None,
@@ -339,8 +335,7 @@ async fn die_with_open_epochs(world: &Arc<World>) {
 fn epochs_that_the_target_lost_whole_are_made_again() {
     let world = calm(1);
     process().block_on(die_with_open_epochs(&world));
-    world.may_lose.store(true, Ordering::Relaxed);
-    world.targets[0].lock().unwrap().prepared.clear();
+    world.target(0).lose(usize::MAX);
     process().block_on(async {
         let mut handle = start(&world, true);
         assert_eq!(handle.wait().await, PipelineExit::Finished);
@@ -354,13 +349,12 @@ fn epochs_that_the_target_lost_whole_are_made_again() {
 #[test]
 fn a_loss_while_it_runs_is_told_with_what_to_do() {
     let world = calm(1);
-    world.may_lose.store(true, Ordering::Relaxed);
     process().block_on(async {
         let handle = start(&world, true);
         until(&handle, |status| status.committed.is_some()).await;
         world.hold("commit");
         tokio::time::sleep(Duration::from_secs(10)).await; // virtual: to the limit of open epochs
-        world.targets[0].lock().unwrap().prepared.clear();
+        world.target(0).lose(usize::MAX);
         world.release("commit");
         let mut said = String::new();
         until(&handle, |status| {
@@ -379,8 +373,7 @@ fn a_loss_while_it_runs_is_told_with_what_to_do() {
 fn an_epoch_that_the_target_lost_in_part_is_final() {
     let world = calm(1);
     process().block_on(die_with_open_epochs(&world));
-    world.may_lose.store(true, Ordering::Relaxed);
-    world.targets[0].lock().unwrap().prepared.pop_first();
+    world.target(0).lose(1);
     process().block_on(async {
         assert_eq!(failed(start(&world, true).wait().await).code, "target-lost-prepared");
     });

@@ -2,23 +2,24 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arrow_array::{Int64Array, RecordBatch};
 use async_trait::async_trait;
 use cdchost_connector::{
     ConnectorError, Containment, EventSender, OpenedSource, Source, SourceBarrier, SourceCommand, SourceConnector,
-    SourceContext, SourceEvent, SourceRestore, TableEvent,
+    SourceContext, SourceEvent, SourceRestore, StopClass, TableEvent,
 };
 use cdchost_model::{
     ChangeBatch, ChangeSeq, Epoch, Field, LogicalType, RowMeta, SchemaChange, SchemaVersion, SourceOffset, StateBlob,
     TableId, TableSchema, TransactionId, TransactionRun,
 };
 
-use super::history::Change;
-use super::world::World;
+use crate::history::Change;
+use crate::host::Host;
+use crate::world::TABLES;
 
+/// A table's name.
 pub fn table_id(table: usize) -> TableId {
     TableId::new("sim", format!("t{table}"))
 }
@@ -44,32 +45,36 @@ fn schema(table: usize) -> Arc<TableSchema> {
 
 /// How far the source is: transactions told, in eight bytes.
 pub fn transactions_of(offset: &SourceOffset) -> usize {
-    offset.0[..].try_into().map(u64::from_le_bytes).unwrap() as usize
+    let bytes = offset.0[..].try_into().expect("the engine hands offsets on as they are");
+    u64::from_le_bytes(bytes) as usize
 }
 
-/// A source over the world's history. Bounded, unless told that more may come.
+/// A source over the world's history.
 #[derive(Debug)]
 pub struct SimConnector {
-    pub world: Arc<World>,
+    /// The process that it runs in.
+    pub host: Arc<Host>,
+    /// Whether its input ends with what has happened when it looks.
     pub bounded: bool,
 }
 
 #[async_trait]
 impl SourceConnector for SimConnector {
     async fn open(&self, restore: Option<SourceRestore>) -> Result<OpenedSource, ConnectorError> {
-        self.world.step().await;
+        self.host.step().await;
         if restore.is_some() {
-            self.world.restores.fetch_add(1, Ordering::Relaxed);
+            self.host.world.count(|facts| facts.restores += 1);
         }
         let told = restore.map_or(0, |restore| transactions_of(&restore.offset));
+        self.host.note(format_args!("source opens at {told}"));
         let source = SimSource {
-            world: Arc::clone(&self.world),
+            host: Arc::clone(&self.host),
             told,
             announced: BTreeSet::new(),
             bounded: self.bounded,
             ended: false,
         };
-        Ok(OpenedSource { source: Box::new(source), tables: (0..3).map(schema).collect(), tables_digest: [7; 32] })
+        Ok(OpenedSource { source: Box::new(source), tables: (0..TABLES).map(schema).collect(), tables_digest: [7; 32] })
     }
 
     fn compare(&self, one: &SourceOffset, other: &SourceOffset) -> Result<Containment, ConnectorError> {
@@ -86,7 +91,7 @@ impl SourceConnector for SimConnector {
 }
 
 struct SimSource {
-    world: Arc<World>,
+    host: Arc<Host>,
     told: usize,
     announced: BTreeSet<usize>,
     bounded: bool,
@@ -101,8 +106,8 @@ impl Source for SimSource {
         mut context: SourceContext,
     ) -> Result<(), ConnectorError> {
         loop {
-            let more = self.told < self.world.happened() || (self.bounded && !self.ended);
-            let pause = Duration::from_micros(self.world.below(8000));
+            let more = self.told < self.host.world.happened() || (self.bounded && !self.ended);
+            let pause = Duration::from_micros(self.host.world.below(8000));
             tokio::select! {
                 biased;
                 command = context.commands.recv() => match command {
@@ -111,9 +116,9 @@ impl Source for SimSource {
                         let shown = |piece: Option<&str>| context.progress.send_modify(|progress| {
                             progress.in_one_piece = piece.map(str::to_owned);
                         });
-                        shown(self.world.is_held("piece").then_some("a transaction"));
-                        self.world.pass("piece").await;
-                        self.world.pass("source").await;
+                        shown(self.host.world.is_held("piece").then_some("a transaction"));
+                        self.host.world.pass("piece").await;
+                        self.host.world.pass("source").await;
                         shown(None);
                         self.barrier(epoch, events).await?;
                     }
@@ -121,15 +126,19 @@ impl Source for SimSource {
                 },
                 () = context.clock.sleep(pause), if more => self.tell(events).await?,
             }
-            self.world.step().await;
+            self.host.step().await;
+            if self.host.world.chance(self.host.world.rates().source) {
+                return Err(ConnectorError::restart(StopClass::Source, "sim-source", "the server went away"));
+            }
         }
     }
 }
 
 impl SimSource {
     async fn barrier(&self, epoch: Epoch, events: &mut dyn EventSender) -> Result<(), ConnectorError> {
+        self.host.note(format_args!("barrier {epoch} at {}", self.told));
         let told = (self.told as u64).to_le_bytes().to_vec();
-        let last = self.world.history[..self.told].iter().flatten().last();
+        let last = self.host.world.history[..self.told].iter().flatten().last();
         let barrier = SourceBarrier {
             epoch,
             offset: SourceOffset(told.clone().into()),
@@ -141,20 +150,25 @@ impl SimSource {
 
     /// An epoch is acknowledged only when every target shows it.
     fn check_committed(&self, epoch: Epoch) {
-        for (sink, target) in self.world.targets.iter().enumerate() {
-            let marker = target.lock().unwrap().marker.as_ref().map(|marker| marker.cut.epoch);
+        self.host.note(format_args!("source hears of epoch {epoch}"));
+        for sink in 0..self.host.world.sinks() {
+            let marker = self.host.world.target(sink).marker.as_ref().map(|marker| marker.cut.epoch);
             if marker.is_none_or(|marker| marker < epoch) {
-                self.world.violate(format!("epoch {epoch} was acknowledged, sink {sink} shows {marker:?}"));
+                self.host.world.violate(format!("epoch {epoch} was acknowledged, sink {sink} shows {marker:?}"));
             }
         }
     }
 
     /// Tells a few transactions, one batch a table.
     async fn tell(&mut self, events: &mut dyn EventSender) -> Result<(), ConnectorError> {
-        let end = self.world.happened().min(self.told + 1 + self.world.below(4) as usize);
-        let world = Arc::clone(&self.world);
-        let told = &world.history[self.told..end];
-        for table in 0..3 {
+        let end = self
+            .host
+            .world
+            .happened()
+            .min(self.told + 1 + self.host.world.below(self.host.world.measures().stride) as usize);
+        let host = Arc::clone(&self.host);
+        let told = &host.world.history[self.told..end];
+        for table in 0..TABLES {
             let runs: Vec<(usize, Vec<&Change>)> = told
                 .iter()
                 .enumerate()
@@ -173,10 +187,10 @@ impl SimSource {
                 events.send(SourceEvent::Table(event)).await?;
             }
             events.send(SourceEvent::Batch(batch(table, &runs))).await?;
-            world.step().await;
+            host.step().await;
         }
         self.told = end;
-        if self.bounded && end == world.happened() && !self.ended {
+        if self.bounded && end == host.world.happened() && !self.ended {
             self.ended = true;
             events.send(SourceEvent::EndOfInput).await?;
         }
@@ -204,7 +218,7 @@ fn batch(table: usize, runs: &[(usize, Vec<&Change>)]) -> ChangeBatch {
     let schema = schema(table);
     let rows = ids.len();
     let columns: Vec<arrow_array::ArrayRef> = vec![Arc::new(Int64Array::from(ids)), Arc::new(Int64Array::from(values))];
-    let columns = RecordBatch::try_new(schema.arrow(), columns).unwrap();
+    let columns = RecordBatch::try_new(schema.arrow(), columns).expect("columns fit the schema");
     let meta = RowMeta { change_seq: seqs.into(), ordinal: vec![0; rows].into(), transactions };
-    ChangeBatch::new(schema, columns, ops.into(), meta).unwrap()
+    ChangeBatch::new(schema, columns, ops.into(), meta).expect("one op and one number a row")
 }
