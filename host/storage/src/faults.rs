@@ -42,6 +42,8 @@ pub enum Fault {
     None,
     /// It is not done, and an error comes back.
     Fail,
+    /// It is not done, and access is denied.
+    Deny,
     /// It is done, and an error comes back.
     DoneButFail,
     /// It is done after this time.
@@ -88,6 +90,11 @@ impl Fault {
         match self {
             Self::None => run().await,
             Self::Fail | Self::Tear(_) => Err(Self::error(path)),
+            Self::Deny => Err(StorageError::Denied {
+                path: path.into(),
+                reason: "scripted fault".into(),
+                instruction: "make it readable and writable for this user",
+            }),
             Self::DoneButFail => run().await.and_then(|_| Err(Self::error(path))),
             Self::Delay(time) => {
                 tokio::time::sleep(time).await;

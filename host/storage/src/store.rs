@@ -168,7 +168,7 @@ impl Store {
     pub async fn put(&self, path: &str, data: Bytes) -> Result<(), StorageError> {
         let full = self.full(path)?;
         match self.fault(Operation::Put, path, data.len()) {
-            Fault::Tear(at) => self.tear(&full, data, at).await,
+            Fault::Tear(at) => self.put_whole(&full, torn(&data, at)).await.and_then(|()| Err(Fault::error(path))),
             fault => fault.around(path, || self.put_whole(&full, data)).await,
         }
     }
@@ -176,15 +176,21 @@ impl Store {
     /// Writes the object unless one of this name is there; of several callers at once, one creates it.
     pub async fn put_if_absent(&self, path: &str, data: Bytes) -> Result<PutOutcome, StorageError> {
         let full = self.full(path)?;
-        let put = || async {
-            match &self.backend {
-                Backend::Folder(folder) => folder.put_if_absent(full.clone(), data.clone()).await,
-                Backend::Objects(objects) => objects.put_if_absent(&full, data.clone()).await,
+        let put = |data: Bytes| {
+            let full = &full;
+            async move {
+                match &self.backend {
+                    Backend::Folder(folder) => folder.put_if_absent(full.clone(), data).await,
+                    Backend::Objects(objects) => objects.put_if_absent(full, data).await,
+                }
             }
         };
         match self.fault(Operation::PutIfAbsent, path, data.len()) {
-            Fault::Tear(at) => self.tear(&full, data.clone(), at).await.map(|()| PutOutcome::Created),
-            fault => fault.around(path, put).await,
+            Fault::Tear(at) => match put(torn(&data, at)).await? {
+                PutOutcome::Created => Err(Fault::error(path)),
+                there => Ok(there),
+            },
+            fault => fault.around(path, || put(data)).await,
         }
     }
 
@@ -252,15 +258,14 @@ impl Store {
         }
     }
 
-    /// Half a write, as a store without atomic writes leaves it: the first bytes under the final name, and an error.
-    async fn tear(&self, full: &ObjectPath, data: Bytes, at: usize) -> Result<(), StorageError> {
-        self.put_whole(full, data.slice(..at.min(data.len()))).await?;
-        Err(Fault::error(full.as_str()))
-    }
-
     fn fault(&self, operation: Operation, path: &str, bytes: usize) -> Fault {
         self.faults.as_ref().map_or(Fault::None, |faults| faults.decide(&Call { operation, path, bytes }))
     }
+}
+
+/// Half a write, as a store without atomic writes leaves it: the first bytes.
+fn torn(data: &Bytes, at: usize) -> Bytes {
+    data.slice(..at.min(data.len()))
 }
 
 /// The folder that a URL names.

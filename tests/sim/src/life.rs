@@ -21,8 +21,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Virtual time after which a process that nothing befalls and that neither ends nor dies is stuck.
 const STUCK: Duration = Duration::from_secs(3600);
 /// Final states that damage and losses may lead to.
-const ALLOWED: [&str; 5] =
-    ["record-damaged", "target-lost-prepared", "target-ahead", "checkpoint-broken", "sim-partly-visible"];
+const ALLOWED: [&str; 6] = [
+    "record-damaged",
+    "target-lost-prepared",
+    "target-ahead",
+    "target-of-another-lineage",
+    "checkpoint-broken",
+    "sim-partly-visible",
+];
 
 /// What became of a run.
 #[derive(Debug)]

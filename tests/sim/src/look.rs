@@ -58,8 +58,12 @@ pub(crate) fn marked(world: &World, sink: usize) -> usize {
 /// Offsets only grow along the chain, and what is noted as committed is at every target.
 pub(crate) async fn check_chain(world: &World) {
     let store = CheckpointStore::new(world.store.clone());
-    // A chain that cannot be read is the next run's business, which must say so.
-    let Ok(state) = Chain::peek(&store, PIPELINE).await else { return };
+    let state = match Chain::peek(&store, PIPELINE).await {
+        Ok(state) => state,
+        // What befell it is the next run's business, which must say so.
+        Err(_) if world.facts().damaged + world.facts().torn > 0 => return,
+        Err(error) => return world.violate(format!("the chain cannot be read: {error}")),
+    };
     let offsets: Vec<usize> = state.path().map(|record| transactions_of(&record.cut.offset)).collect();
     if !offsets.is_sorted() {
         world.violate(format!("offsets go back along the chain: {offsets:?}"));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::history::Rng;
-use crate::world::Rates;
+use crate::world::{Rates, SlowSink};
 
 /// A whole run.
 #[derive(Clone, Debug)]
@@ -16,8 +16,8 @@ pub struct Script {
     pub stride: u64,
     /// How often calls go wrong.
     pub rates: Rates,
-    /// The longest that a call to this sink takes.
-    pub slow_sink: Option<(usize, Duration)>,
+    /// A sink that takes its time.
+    pub slow_sink: Option<SlowSink>,
     /// Targets refuse generations older than one that they have seen.
     pub targets_fence: bool,
     /// Epochs that a sink allows to be prepared and not committed.
@@ -75,13 +75,17 @@ impl Script {
             Rates { retry: rng.below(60), restart: rng.below(12), store: rng.below(120), source: rng.below(6) }
         };
         let sinks = 1 + rng.below(3) as usize;
-        let slow = rng.chance(250);
+        let slow = rng.chance(300);
         Self {
             transactions: 10 + rng.below(50) as usize,
             sinks,
             stride: 1 + rng.below(8),
             rates,
-            slow_sink: slow.then(|| (rng.below(sinks as u64) as usize, millis(1 + rng.below(400)))),
+            slow_sink: slow.then(|| SlowSink {
+                place: rng.below(sinks as u64) as usize,
+                most: millis(1 + rng.below(400)),
+                only_commits: rng.chance(500),
+            }),
             targets_fence: rng.chance(500),
             open_epochs: 1 + rng.below(4) as u32,
             interval: millis(4 + rng.below(80)),

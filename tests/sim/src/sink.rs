@@ -17,7 +17,7 @@ use crate::history::Shown;
 use crate::host::Host;
 use crate::look;
 use crate::source::{table_id, transactions_of};
-use crate::world::{TABLES, Target, World};
+use crate::world::{SlowSink, TABLES, Target, World};
 
 /// The pipeline's name.
 pub const PIPELINE: &str = "sim";
@@ -56,8 +56,9 @@ impl Way {
     /// Gets through to the target, unless the world's dice or the target itself refuse.
     async fn reach(&self, what: &str) -> Result<(), ConnectorError> {
         self.host.step().await;
-        if let Some((_, time)) = self.world().slow_sink().filter(|(place, _)| *place == self.place) {
-            let millis = self.world().below(time.as_millis() as u64 + 1);
+        let is_slow = |slow: &SlowSink| slow.place == self.place && (!slow.only_commits || what == "commit");
+        if let Some(slow) = self.world().slow_sink().filter(is_slow) {
+            let millis = self.world().below(slow.most.as_millis() as u64 + 1);
             tokio::time::sleep(Duration::from_millis(millis)).await;
             self.host.step().await;
         }
@@ -204,11 +205,14 @@ struct SimCommitter {
 impl SimCommitter {
     /// Only what a record in the store names may become visible.
     async fn check_durable(&self, items: &[Committable]) {
+        let open: Vec<_> = items.iter().filter(|item| !self.way.target().done.contains(&item.key)).collect();
+        if open.is_empty() {
+            return;
+        }
         let stored = look::records(&self.way.world().store).await.concat();
-        for item in items {
+        for item in open {
             let key = item.key.as_bytes();
-            let done = self.way.target().done.contains(&item.key);
-            if !done && !stored.windows(key.len()).any(|window| window == key) {
+            if !stored.windows(key.len()).any(|window| window == key) {
                 self.way.world().violate(format!("{} is committed without a record", item.key));
             }
         }
@@ -264,8 +268,8 @@ impl SimCommitter {
     /// Nothing may be visible that neither the marker covers nor a record holds: it could only come again.
     fn check_whole(&self, pending: &[Committable]) -> Result<(), ConnectorError> {
         let target = self.way.target();
-        let marked = target.marker.as_ref().map(|marker| marker.cut.epoch);
-        let is_known = |epoch: Epoch| Some(epoch) <= marked || pending.iter().any(|item| item.epoch == epoch);
+        let Some(marked) = target.marker.as_ref().map(|marker| marker.cut.epoch) else { return Ok(()) };
+        let is_known = |epoch: Epoch| epoch <= marked || pending.iter().any(|item| item.epoch == epoch);
         match target.visible.iter().find(|(epoch, _)| !is_known(*epoch)) {
             None => Ok(()),
             Some((epoch, _)) => {

@@ -28,6 +28,17 @@ pub struct Rates {
     pub source: u64,
 }
 
+/// A sink that takes its time.
+#[derive(Clone, Copy, Debug)]
+pub struct SlowSink {
+    /// Its place.
+    pub place: usize,
+    /// The longest that one of its calls takes.
+    pub most: Duration,
+    /// Only commits are slow, so that epochs pile up before them.
+    pub only_commits: bool,
+}
+
 /// What a world is made of, beside its history.
 #[derive(Clone, Debug)]
 pub struct Measures {
@@ -35,8 +46,8 @@ pub struct Measures {
     pub rates: Rates,
     /// The source tells at most so many transactions at once.
     pub stride: u64,
-    /// The longest that a call to this sink takes.
-    pub slow_sink: Option<(usize, Duration)>,
+    /// A sink that takes its time.
+    pub slow_sink: Option<SlowSink>,
     /// Targets refuse generations older than one that they have seen.
     pub targets_fence: bool,
     /// Epochs that a sink allows to be prepared and not committed.
@@ -177,8 +188,8 @@ impl World {
         if self.is_healed() { Rates::default() } else { self.measures.rates }
     }
 
-    /// The longest that a call to this sink takes by now.
-    pub fn slow_sink(&self) -> Option<(usize, Duration)> {
+    /// A sink that takes its time by now.
+    pub fn slow_sink(&self) -> Option<SlowSink> {
         self.measures.slow_sink.filter(|_| !self.is_healed())
     }
 

@@ -173,6 +173,22 @@ fn a_host_that_sleeps_while_another_takes_over_and_cleans_up_writes_nothing_that
 }
 
 #[test]
+fn a_run_that_is_fenced_off_while_it_recovers_does_not_blame_the_targets() {
+    let world = calm(1);
+    process().block_on(async {
+        // It has its fence and has seen an empty chain; the answer of its last listing takes a while.
+        let late = Faults::nth(Operation::List, 9, Fault::Late(Duration::from_secs(300)));
+        let mut first = Pipeline::start(setup(&world, world.store.clone().with_faults(late), 1));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(slots(&world.store).await.len(), 1);
+        let mut second = start(&world, true);
+        assert_eq!(second.wait().await, PipelineExit::Finished);
+        assert_eq!(failed(first.wait().await).code, "fenced");
+    });
+    check_complete(&world).unwrap();
+}
+
+#[test]
 fn a_target_that_stays_away_ends_in_a_final_state_with_its_reason() {
     let world = calm(1);
     world.down.store(true, Ordering::Relaxed);

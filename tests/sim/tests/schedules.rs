@@ -42,7 +42,7 @@ fn crashes_alone_lose_and_double_nothing() {
 
 #[test]
 fn crashes_and_failing_sinks_and_stores_lose_and_double_nothing() {
-    run_all(10_000..10_600, Rates { retry: 30, restart: 8, store: 60 });
+    run_all(10_000..10_600, Rates { retry: 30, restart: 8, store: 60, source: 2 });
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub(crate) fn bench(args: &[String]) -> Result<bool> {
 }
 
 /// The feature with which the program can be made to stop, wait or fail at its steps.
-pub(crate) const FAILPOINTS: &str = "cdchost/failpoints";
+pub(crate) const FAILPOINTS: &str = "cdchost/failpoints,cdchost-sim/failpoints";
 
 /// The variable that names the program under test.
 pub(crate) const PROGRAM: &str = "CDCHOST_BIN";

@@ -35,6 +35,8 @@ enum Xtask {
     Cases(Passed),
     /// Feeds mutated rows of real servers to what reads them: `fuzz TARGET --seconds N`
     Fuzz(Passed),
+    /// Runs the pipeline in a simulated world, one seed after the other: `sim (--runs N | --minutes M) [--seed S]`
+    Sim(Passed),
     /// Measures speed and memory
     Bench(Passed),
 }
@@ -64,6 +66,7 @@ fn run(command: Xtask) -> Result<bool> {
         Xtask::Test(args) => gates::test(&args),
         Xtask::Lint => gates::lint(),
         Xtask::Plugins => plugins::build().map(|()| true),
+        Xtask::Sim(p) => program("sim", &p.args),
         Xtask::Fuzz(p) => program("fuzz", &p.args),
         Xtask::Server(p) => need_tools().and_then(|()| program("server", &p.args)),
         Xtask::Bench(p) => {
@@ -77,7 +80,7 @@ fn run(command: Xtask) -> Result<bool> {
     }
 }
 
-/// Runs a program of the tests package.
+/// Runs a program of the tests.
 fn program(name: &str, args: &[String]) -> Result<bool> {
     cargo::build(&[name])?;
     cargo::start(name, args)

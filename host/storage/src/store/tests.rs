@@ -66,12 +66,25 @@ async fn scripted_faults_do_what_they_say() {
     assert!(store.put_if_absent("a", "abc".into()).await.is_err());
     assert_eq!(store.get("a").await.unwrap(), "abc");
 
+    let store = at(Fault::Deny);
+    assert!(matches!(store.put_if_absent("a", "abc".into()).await, Err(StorageError::Denied { .. })));
+    assert!(store.get("a").await.is_err());
+
     let store = at(Fault::Tear(2));
     assert!(store.put_if_absent("a", "abc".into()).await.is_err());
     assert_eq!(store.get("a").await.unwrap(), "ab");
+    let store = store.with_faults(Faults::nth(Operation::PutIfAbsent, 0, Fault::Tear(1)));
+    assert_eq!(store.put_if_absent("a", "xyz".into()).await.unwrap(), PutOutcome::AlreadyExists);
+    assert_eq!(store.get("a").await.unwrap(), "ab", "what is there is not torn");
 
     let store = at(Fault::Delay(Duration::from_secs(30)));
     let before = tokio::time::Instant::now();
     assert_eq!(store.put_if_absent("a", "abc".into()).await.unwrap(), PutOutcome::Created);
     assert_eq!(before.elapsed(), Duration::from_secs(30));
+
+    let store = at(Fault::Late(Duration::from_secs(30)));
+    let mut put = std::pin::pin!(store.put_if_absent("a", "abc".into()));
+    assert!(tokio::time::timeout(Duration::from_secs(29), put.as_mut()).await.is_err());
+    assert_eq!(store.get("a").await.unwrap(), "abc", "it is done before it answers");
+    assert_eq!(put.await.unwrap(), PutOutcome::Created);
 }
