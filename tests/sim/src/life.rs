@@ -114,7 +114,11 @@ impl Run {
             ends
         });
         // Of two, the one that goes on matters; each must say why it does not.
-        ends.into_iter().map(|end| self.judge(life, end)).last().unwrap_or(true)
+        let mut goes_on = true;
+        for end in ends {
+            goes_on = self.judge(life, end);
+        }
+        goes_on
     }
 
     fn start(&self, life: &Life) -> (Arc<Host>, PipelineHandle) {
