@@ -173,6 +173,18 @@ async fn clean_up_keeps_what_was_asked_for_and_all_that_is_open() {
     assert_eq!(state.open.iter().map(|r| r.epoch().0).collect::<Vec<_>>(), [6, 7]);
 }
 
+/// As those of a bounded run that is started again and again.
+#[tokio::test]
+async fn runs_of_one_record_each_are_cleaned_up_after() {
+    let store_ = Store::memory();
+    for epoch in 1..7 {
+        let (mut chain, _) = claim(&store_).await;
+        commit(&mut chain, epoch).await;
+        chain.collect_garbage(2).await.unwrap();
+    }
+    assert_eq!(names(&store_).await, ["c5", "c6", "s10", "s11", "s12"]);
+}
+
 #[tokio::test]
 async fn runs_that_make_one_epoch_each_clean_up_after_each_other() {
     let store_ = Store::memory();
