@@ -34,17 +34,18 @@ pub fn cell(column: &dyn Array, row: usize) -> String {
         }
         DataType::Date32 => (Kind::Date, day(i64::from(column.as_primitive::<Date32Type>().value(row)))),
         DataType::Duration(_) => (Kind::Time, column.as_primitive::<DurationMicrosecondType>().value(row).to_string()),
-        DataType::Timestamp(..) => {
-            let micros = column.as_primitive::<TimestampMicrosecondType>().value(row);
-            let of_day = micros.rem_euclid(86_400_000_000);
-            let (seconds, fraction) = (of_day / 1_000_000, of_day % 1_000_000);
-            let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-            let day = day(micros.div_euclid(86_400_000_000));
-            (Kind::Moment, format!("{day} {hour:02}:{minute:02}:{second:02}.{fraction:06}"))
-        }
+        DataType::Timestamp(..) => (Kind::Moment, moment(column.as_primitive::<TimestampMicrosecondType>().value(row))),
         other => panic!("no table has a column of type {other}"),
     };
     spelled(kind, &text).expect("an Arrow value has a spelling")
+}
+
+/// Day and time of day in UTC, counted in microseconds from 1970-01-01.
+pub fn moment(micros: i64) -> String {
+    let of_day = micros.rem_euclid(86_400_000_000);
+    let (seconds, fraction) = (of_day / 1_000_000, of_day % 1_000_000);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{} {hour:02}:{minute:02}:{second:02}.{fraction:06}", day(micros.div_euclid(86_400_000_000)))
 }
 
 /// A day of the calendar, counted from 1970-01-01, by walking over years and months.

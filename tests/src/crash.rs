@@ -1,25 +1,26 @@
 //! Kills the program again and again under load, and looks whether a row was lost, doubled or changed.
 //!
-//! Rounds come in campaigns. A campaign has a shop, a pipeline and a lake of its own: it begins with the reading of the
-//! tables, so that kills fall there too, and ends with a comparison. Comparing costs about as much as three rounds, for a
-//! reader merges all that the campaign's epochs wrote; what a kill breaks stays broken, so it is found at the end all
-//! the same, and the campaigns are short.
+//! Rounds come in campaigns. A campaign has a shop, a pipeline and a target of its own: it begins with the reading of the
+//! tables, so that kills fall there too, and ends with a comparison. Comparing a lake costs about as much as three rounds,
+//! for a reader merges all that the campaign's epochs wrote; what a kill breaks stays broken, so it is found at the end
+//! all the same, and the campaigns are short.
 
 mod aim;
 mod campaign;
 mod reads;
 mod tally;
+mod target;
 mod trace;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::lake::LakeReader;
 use crate::server::Server;
 
 use self::campaign::Campaign;
 pub use self::tally::Tally;
+use self::target::Target;
 
 /// Rounds of one campaign.
 const CAMPAIGN_ROUNDS: u32 = 10;
@@ -43,12 +44,9 @@ impl Default for CrashOptions {
 
 /// Runs all rounds; `say` takes a line for each.
 pub async fn run(options: &CrashOptions, say: fn(&str)) -> Result<Tally> {
-    if options.sink != "paimon" {
-        bail!("--sink {} is not offered: paimon", options.sink);
-    }
+    let mut target = Target::named(&options.sink)?;
     say(&format!("seed {}", options.seed));
     let mut random = StdRng::seed_from_u64(options.seed);
-    let mut reader = LakeReader::pypaimon()?;
     let server = Server::start()?;
     let statements = server.log_statements(true).await?;
     let mut aims = aim::Aims::default();
@@ -57,7 +55,7 @@ pub async fn run(options: &CrashOptions, say: fn(&str)) -> Result<Tally> {
     while tally.rounds < options.rounds {
         number += 1;
         let left = options.rounds - tally.rounds;
-        let mut campaign = Campaign::open(&server, &statements, number, random.random()).await?;
+        let mut campaign = Campaign::open(&server, &statements, &target, (number, random.random())).await?;
         for place in 0..left.min(CAMPAIGN_ROUNDS) {
             let aim = aims.next(place, &mut random);
             let round = campaign.round(aim, &mut random)?;
@@ -68,7 +66,7 @@ pub async fn run(options: &CrashOptions, say: fn(&str)) -> Result<Tally> {
             say(&format!("round {}: {round}", tally.rounds));
         }
         let is_last = tally.rounds == options.rounds;
-        let end = campaign.close(&mut reader, is_last).await?;
+        let end = campaign.close(&mut target, is_last).await?;
         end.shown.iter().for_each(|line| say(line));
         say(&format!("campaign {number}: {} rows compared, {} differences", end.rows, end.differences));
         tally.differences += end.differences;

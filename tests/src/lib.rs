@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 pub mod authority;
+pub mod binlog;
 pub mod bucket;
 pub mod cache;
 pub mod cases;
@@ -13,6 +14,8 @@ pub mod demo;
 pub mod fuzz;
 pub mod journal;
 pub mod lake;
+pub mod ledger;
+pub mod lines;
 pub mod origin;
 pub mod pipeline;
 pub mod project;

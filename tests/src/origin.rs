@@ -49,7 +49,8 @@ fn kind(data_type: &str, precision: Option<usize>) -> Result<Kind> {
     Ok(match data_type {
         "bit" => Kind::Bits(precision.context("BIT has a precision")?.div_ceil(8)),
         "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "year" => Kind::Number,
-        "float" | "double" => Kind::Double,
+        "float" => Kind::Single,
+        "double" => Kind::Double,
         "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" | "set" | "json" | "uuid"
         | "inet4" | "inet6" => Kind::Text,
         "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" | "vector" => Kind::Bytes,
@@ -86,7 +87,7 @@ fn expression(column: &Column) -> String {
     let name = quoted(&column.name);
     match column.kind {
         // The text of a FLOAT is rounded; the product is a DOUBLE of the same value.
-        Kind::Double => format!("{name}*1e0"),
+        Kind::Double | Kind::Single => format!("{name}*1e0"),
         Kind::Bytes => format!("HEX({name})"),
         Kind::Bits(bytes) => format!("LPAD(HEX({name}), {}, '0')", 2 * bytes),
         _ => name,

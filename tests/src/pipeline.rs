@@ -20,6 +20,9 @@ use crate::watchdog::Process;
 /// Time for one answer of the control surface that only looks.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
+/// Options of a sink that writes files of lines.
+const LINES: &str = "path = \"lake/out\"\nmetadata = [\"change-seq\", \"transaction\", \"ordinal\", \"position\"]\n";
+
 /// What a pipeline of the suites does.
 #[derive(Clone, Debug)]
 pub struct PipelineSpec {
@@ -58,6 +61,20 @@ impl PipelineSpec {
             bucket: None,
         }
     }
+
+    /// As [`Self::into_lake`], but into files of lines, which tell of each change where it came from.
+    pub fn into_files(source: &str, database: &str) -> Self {
+        let (sink, sink_options) = ("file".to_owned(), LINES.to_owned());
+        Self { sink, sink_options, ..Self::into_lake(source, database) }
+    }
+
+    /// Into both: the lake is sink `target`, the files are sink `lines`.
+    pub fn into_lake_and_files(source: &str, database: &str) -> Self {
+        let mut spec = Self::into_lake(source, database);
+        spec.sink_options += "\n[[sink]]\nid = \"lines\"\nplugin = \"file\"\nallow.store = [\"lake\"]\n";
+        spec.sink_options += LINES;
+        spec
+    }
 }
 
 /// A pipeline in a folder of its own: `pipeline.toml`, `state/`, `lake/`, `log`.
@@ -89,6 +106,11 @@ impl Pipeline {
     /// Where a table lies in the lake.
     pub fn table(&self, database: &str, name: &str) -> PathBuf {
         self.lake().join("wh").join(format!("{database}.db")).join(name)
+    }
+
+    /// Where its files of lines lie.
+    pub fn files(&self) -> PathBuf {
+        self.lake().join("out")
     }
 
     /// Its log, all runs one after the other.

@@ -30,6 +30,13 @@ pub struct Table {
     pub key: Vec<usize>,
 }
 
+impl Table {
+    /// The key of a row of this table, spelled.
+    pub fn key_of(&self, values: &[String]) -> String {
+        self.key.iter().map(|&at| values[at].as_str()).collect::<Vec<_>>().join("|")
+    }
+}
+
 /// Rows of one table: key to all values, and the keys that occurred more than once.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
@@ -59,7 +66,7 @@ impl Rows {
             *count += 1;
             format!("{row} (number {count})")
         } else {
-            table.key.iter().map(|&at| values[at].as_str()).collect::<Vec<_>>().join("|")
+            table.key_of(&values)
         };
         if self.by_key.insert(key.clone(), values).is_some() {
             self.doubled.push(key);

@@ -8,8 +8,10 @@ use serde_json::Value;
 pub enum Kind {
     /// An exact number: equal by value, whatever its spelling.
     Number,
-    /// A binary floating point number: equal by its bits (a single is widened first).
+    /// A binary floating point number: equal by its bits.
     Double,
+    /// One of single precision: equal by its bits, with the digits of a single or of the double of the same value.
+    Single,
     /// Characters.
     Text,
     /// Bytes, spelled in hex.
@@ -41,6 +43,7 @@ pub fn spelled(kind: Kind, text: &str) -> Result<String> {
     match kind {
         Kind::Number => number(text),
         Kind::Double => Ok(format!("{:?}", text.parse::<f64>().context("not a number")?)),
+        Kind::Single => Ok(format!("{:?}", f64::from(text.parse::<f32>().context("not a number")?))),
         Kind::Text => Ok(format!("'{text}")),
         Kind::Bytes | Kind::Bits(_) => Ok(format!("0x{}", text.to_ascii_lowercase())),
         Kind::Date => Ok(text.to_owned()),
@@ -126,6 +129,9 @@ mod tests {
         same(Kind::Double, json!("0.10000000149011612"), json!("1.0000000149011612e-1"));
         differ(Kind::Double, json!("0.1"), json!("0.10000000000000002"));
         differ(Kind::Double, json!("-0"), json!("0"));
+        same(Kind::Single, json!("0.1"), json!("0.10000000149011612"));
+        same(Kind::Single, json!("16777216"), json!("1.6777216E7"));
+        differ(Kind::Single, json!("0.1"), json!("0.10000001"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use cdchost_tests::crash::{self, CrashOptions};
 
-const USAGE: &str = "usage: cargo xtask crash [--rounds N] [--seed S] [--sink paimon]";
+const USAGE: &str = "usage: cargo xtask crash [--rounds N] [--seed S] [--sink paimon|file]";
 
 fn options() -> Option<CrashOptions> {
     let mut options = CrashOptions::default();

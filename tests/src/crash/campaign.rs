@@ -1,23 +1,24 @@
-//! One shop, one pipeline, one lake, and some kills.
+//! One shop, one pipeline, one target, and some kills.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use rand::rngs::StdRng;
 
 use super::aim::Aim;
 use super::reads::{Reads, Statements, Transactions};
 use super::tally::Round;
+use super::target::Target;
 use super::trace::Trace;
+use crate::binlog::Place;
 use crate::journal::{Event, Journal};
-use crate::lake::LakeReader;
-use crate::pipeline::{Pipeline, PipelineSpec};
+use crate::pipeline::Pipeline;
 use crate::project;
 use crate::server::Server;
 use crate::shop::{self, Customers, Shop};
-use crate::verdict::{self, Verdict};
+use crate::verdict::Verdict;
 use crate::wait;
 use crate::watchdog::Folder;
 
@@ -35,6 +36,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 pub(crate) struct Campaign<'a> {
     server: &'a Server,
     shop: Shop,
+    /// Where the server's log was before the customers came.
+    from: Place,
     customers: Customers,
     opened: Instant,
     pipeline: Pipeline,
@@ -48,11 +51,17 @@ pub(crate) struct Campaign<'a> {
 
 impl<'a> Campaign<'a> {
     /// Opens the shop and lets the customers in; starts nothing.
-    pub(crate) async fn open(server: &'a Server, statements: &Path, number: u32, seed: u64) -> Result<Self> {
+    pub(crate) async fn open(
+        server: &'a Server,
+        statements: &Path,
+        target: &Target,
+        (number, seed): (u32, u64),
+    ) -> Result<Self> {
         let shop = shop::open(server, &format!("shop{number}"), ORDERS).await?;
+        let from = server.log_end().await?;
         let customers = Customers::enter(server, &shop, 1, seed, PAUSE).await?;
         let folder = Folder::new("crash")?;
-        let mut spec = PipelineSpec::into_lake(&server.address(), &shop.database);
+        let mut spec = target.spec(&server.address(), &shop.database);
         spec.chunk_rows = CHUNK_ROWS;
         INTERVAL.clone_into(&mut spec.interval);
         let pipeline = Pipeline::new(folder.path(), &spec)?;
@@ -60,6 +69,7 @@ impl<'a> Campaign<'a> {
         Ok(Self {
             server,
             shop,
+            from,
             customers,
             opened: Instant::now(),
             pipeline,
@@ -131,23 +141,24 @@ impl<'a> Campaign<'a> {
 
     /// Sends the customers home, lets the program finish, and compares. With `plant`, damages the comparison on purpose
     /// and counts it as a difference if the damage is not found.
-    pub(crate) async fn close(mut self, reader: &mut LakeReader, plant: bool) -> Result<Verdict> {
+    pub(crate) async fn close(mut self, target: &mut Target, plant: bool) -> Result<Verdict> {
         self.customers.leave().await?;
         self.journal.read()?;
         self.pipeline.start(&self.program, &[], &[])?;
         self.pipeline.wait_until_caught_up(LIMIT)?;
         self.pipeline.checkpoint(LIMIT)?;
-        let events = self.journal.read()?;
+        let mut events = self.journal.read()?;
         self.audit(&events)?;
         let database = &self.shop.database;
-        let readers = std::slice::from_mut(reader);
-        let mut verdict = verdict::compare(self.server, &self.pipeline, database, readers).await?;
+        let mut verdict = target.compare(self.server, &self.pipeline, (database, &self.from), plant).await?;
         self.audit.findings.drain(..).for_each(|finding| verdict.add(finding));
-        if plant {
-            verdict::plant(self.server, &self.pipeline, database, reader, &mut verdict).await?;
-        }
         let status = self.pipeline.stop(LIMIT)?;
         ensure!(status.success(), "the program ended with {status} after SIGTERM:\n{}", self.pipeline.last_lines());
+        events.extend(self.journal.read()?);
+        let committed =
+            events.iter().filter(|event| event.name == "committed").filter_map(|event| event.number("epoch"));
+        let epoch = committed.max().context("a checkpoint was committed")?;
+        target.left_behind(&self.pipeline, database, epoch)?.into_iter().for_each(|left| verdict.add(left));
         Ok(verdict)
     }
 }
