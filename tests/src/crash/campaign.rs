@@ -88,13 +88,11 @@ impl<'a> Campaign<'a> {
         let mut events = Vec::new();
         let start = Instant::now();
         self.pipeline.start(&self.program, &[], &[("FAILPOINTS", &aim.failpoint(random))])?;
-        if let Some(name) = aim.event() {
-            // A round that does not get there is killed where it is, and counted there.
-            let _ = wait::until(name, AIM_LIMIT, || {
-                let seen = self.look(&mut events)?;
-                Ok(events[seen..].iter().any(|event: &Event| event.name == name).then_some(()))
-            });
-        }
+        // A round that does not get there is killed where it is, and counted there.
+        let _ = wait::until("its aim has come", AIM_LIMIT, || {
+            let seen = self.look(&mut events)?;
+            Ok(aim.has_come(&events[seen..], self.trace.phase()).then_some(()))
+        });
         let end = Instant::now() + aim.delay(random);
         wait::until("the moment has come", LIMIT, || {
             self.look(&mut events)?;
@@ -146,6 +144,10 @@ impl<'a> Campaign<'a> {
         self.journal.read()?;
         self.pipeline.start(&self.program, &[], &[])?;
         self.pipeline.wait_until_caught_up(LIMIT)?;
+        // However short the campaign was: a row with changes enough to plant faults among them.
+        let again = format!("UPDATE {}.orders SET placed = placed + INTERVAL 1 SECOND LIMIT 1", self.shop.database);
+        self.server.run(&[again.as_str(); 3]).await?;
+        self.pipeline.wait_until_at_the_end_of(self.server, LIMIT).await?;
         self.pipeline.checkpoint(LIMIT)?;
         let mut events = self.journal.read()?;
         self.audit(&events)?;

@@ -48,11 +48,14 @@ fn lines(texts: &[&str]) -> Vec<Line> {
     lines.collect()
 }
 
+/// Name, lines, and what is found at which key.
+type Case<'a> = (&'a str, &'a [&'a str], &'a [(Fault, &'a str)]);
+
 #[test]
 fn what_stands_there_is_judged() {
     use Fault::{Changed, Disordered, Doubled, Extra, Lost, Read};
     let [ua, ub, da, ia, ub2, ua3] = LOG;
-    let cases: [(&str, &[&str], &[(Fault, &str)]); 17] = [
+    let cases: [Case<'_>; 17] = [
         ("all, none read", &LOG, &[]),
         ("read before", &["r a 0 - 0", "r b 0 - 1", ua, ub, da, ia, ub2, ua3], &[]),
         ("read among its changes", &[ua, ub, "r a 1 - 0", "r b 1 - 1", da, ia, ub2, ua3], &[]),
