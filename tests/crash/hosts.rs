@@ -69,7 +69,7 @@ async fn a_host_that_wakes_behind_its_successor_writes_nothing_that_counts() -> 
     ] {
         scene.change().await?;
         let mut journal = journal_of(&scene.pipeline)?;
-        scene.pipeline.start(project::program()?, &[], &[("FAILPOINTS", &format!("{held}=1*sleep(1500)"))])?;
+        scene.pipeline.start(project::program()?, &[], &[("FAILPOINTS", &format!("{held}=sleep(1500)"))])?;
         wait_for(&mut journal, event)?;
         scene.pipeline.signal("STOP")?;
 

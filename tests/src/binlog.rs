@@ -209,7 +209,8 @@ mod tests {
         let from = server.log_end().await.unwrap();
         let mut touched = Vec::new();
         for table in &tables {
-            touched.push(format!("CREATE TABLE shop.copy AS SELECT * FROM {table}"));
+            touched.push(format!("CREATE TABLE shop.copy LIKE {table}"));
+            touched.push(format!("INSERT INTO shop.copy SELECT * FROM {table}"));
             touched.push(format!("DELETE FROM {table}"));
             touched.push(format!("INSERT INTO {table} SELECT * FROM shop.copy"));
             touched.push("DROP TABLE shop.copy".to_owned());
