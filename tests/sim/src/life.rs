@@ -171,7 +171,11 @@ impl Run {
                 }
                 exit = handle.wait() => {
                     self.world.count(|facts| facts.restarts += handle.status().borrow().restarts);
-                    host.note(format_args!("ends as {exit:?}"));
+                    // Messages may name the length of a fence, which no seed decides.
+                    match &exit {
+                        PipelineExit::Failed(reason) => host.note(format_args!("fails with {}", reason.code)),
+                        whole => host.note(format_args!("ends as {whole:?}")),
+                    }
                     return End::Exit(exit);
                 }
                 Ok(status) = bug => {
