@@ -40,7 +40,7 @@ const HOUSE: [Room; 16] = [
     Room { name: "mysql-position", may_use: &["model"], owns: &[] },
     Room {
         name: "mysql-look",
-        may_use: &["model", "config", "connector", "mysql-wire", "mysql-row", "mysql-position"],
+        may_use: &["model", "config", "connector", "mysql-wire", "mysql-row", "mysql-ddl", "mysql-position"],
         owns: &[],
     },
     Room {

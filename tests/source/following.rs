@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use cdchost_config::{ByteSize, MysqlConfig, StartupMode};
-use cdchost_connector::{SnapshotState, SourceEnd, SourcePhase, Verdict};
+use cdchost_connector::{SnapshotState, SourceEnd, SourcePhase, StopClass, Verdict};
 use cdchost_model::Op;
 use cdchost_mysql::Fault;
 use cdchost_tests::server::Server;
@@ -290,6 +290,11 @@ async fn a_table_that_is_left_out_is_left_out() -> Result<()> {
     let cut = first.cut().await?;
     first.stop().await?;
     server().run(&["INSERT INTO follow_left.left_out VALUES (2)", "INSERT INTO follow_left.kept VALUES (2)"]).await?;
+    // By a pattern that is no more than mistyped nothing is left out.
+    let mistyped = MysqlConfig { tables: vec![format!("{name}.kept")], ..config(name) };
+    let Err(error) = start(&mistyped, SourceEnd::Never, Some(&cut)).await else { panic!("a table is not matched") };
+    assert_eq!((error.code.as_str(), error.class), ("mysql-table-not-matched", StopClass::Config), "{error:?}");
+    assert!(error.message.contains("follow_left.left_out"), "{error:?}");
     let mut less = config(name);
     less.tables.push(format!("!{name}.left_out"));
     let mut second = start(&less, SourceEnd::Never, Some(&cut)).await?;

@@ -158,8 +158,18 @@ async fn a_password_is_read_again_where_its_file_has_another() -> Result<()> {
     let password = Secret::of_file(PASSWORD.to_owned(), Some(file.path().to_owned()));
     std::fs::write(file.path(), format!("{PASSWORD}\n"))?;
     let (own, proxy, mut running) = with_changed_password(name, password).await?;
-    std::fs::write(file.path(), "other\n")?;
     proxy.hold();
+    let mut connection = own.connect().await?;
+    loop {
+        let refused: Option<(String, u64)> =
+            connection.query_first("SHOW GLOBAL STATUS LIKE 'Aborted_connects'").await?;
+        if refused.is_some_and(|(_, count)| count > 0) {
+            break;
+        }
+        // The source's own error or the limit ends it.
+        running.until_progress(|_| true).await?;
+    }
+    std::fs::write(file.path(), "other\n")?;
     own.run(&["INSERT INTO link_rotated.t VALUES (1)"]).await?;
     until_rows(&mut running, name, 1).await?;
     running.kill().await;

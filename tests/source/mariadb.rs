@@ -157,3 +157,24 @@ async fn what_the_log_no_longer_has_is_a_gap() -> Result<()> {
     assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::SourceGap), "{error:?}");
     Ok(())
 }
+
+/// The server counts geometry among the columns that have a collation where it tells collations.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn geometry_beside_text_is_read_whatever_the_log_tells_of_columns() -> Result<()> {
+    let own = start_server()?;
+    for told in ["NO_LOG", "MINIMAL", "FULL"] {
+        let name = format!("shapes_{}", told.to_lowercase());
+        own.run(&[&format!("SET GLOBAL binlog_row_metadata = {told}")]).await?;
+        let columns = "code VARCHAR(10) PRIMARY KEY, a POINT, b POINT, v LONGTEXT, lb LONGBLOB, u INT UNSIGNED";
+        database_on(&own, &name, &[&format!("CREATE TABLE t ({columns})")]).await?;
+        let mut running = start(&config_of(&own.address(), &name), SourceEnd::Never, None).await?;
+        running.until_done(&name).await?;
+        let insert = format!("INSERT INTO {name}.t VALUES ('a', NULL, POINT(1, 2), 'x', 'y', 4000000000)");
+        own.run(&[insert.as_str()]).await?;
+        running.until_caught_up(&own).await?;
+        let cut = running.cut().await?;
+        assert_eq!(differences_from(&own, &name, &cut.target).await?, Vec::<String>::new(), "{told}");
+        running.kill().await;
+    }
+    Ok(())
+}

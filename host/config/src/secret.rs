@@ -28,6 +28,11 @@ impl Secret {
         &self.text
     }
 
+    /// Whether it stands in a file of its own.
+    pub fn is_in_file(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// The text as its file has it now; the one read before where that cannot be told, as while a file is replaced.
     pub fn current(&self) -> String {
         let now = self.file.as_deref().map(|file| fs::read(file).map(text_of_file));

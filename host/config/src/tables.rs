@@ -61,12 +61,17 @@ impl TablePatterns {
 
     /// Whether the table is one of those meant.
     pub fn matches(&self, database: &str, table: &str) -> bool {
-        let hit = |excludes| {
-            self.patterns
-                .iter()
-                .any(|p| p.excludes == excludes && p.database.is_match(database) && p.table.is_match(table))
-        };
-        hit(false) && !hit(true)
+        self.hits(false, database, table) && !self.leaves_out(database, table)
+    }
+
+    /// Whether the table is one of those that are not meant, by a pattern that begins with `!`.
+    pub fn leaves_out(&self, database: &str, table: &str) -> bool {
+        self.hits(true, database, table)
+    }
+
+    fn hits(&self, excludes: bool, database: &str, table: &str) -> bool {
+        let hits = |p: &Pattern| p.excludes == excludes && p.database.is_match(database) && p.table.is_match(table);
+        self.patterns.iter().any(hits)
     }
 
     /// The patterns that include and match none of these tables, given as database and table.

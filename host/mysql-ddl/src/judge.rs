@@ -1,6 +1,7 @@
 //! Whether a statement changes captured tables, and whether that can be carried.
 
 use super::lex::{Quoting, Token, masked, tokens};
+pub use clauses::logs_its_rows;
 
 mod clauses;
 mod definitions;
@@ -77,8 +78,6 @@ pub enum Judgement {
         /// Its name.
         table: String,
     },
-    /// An XA transaction begins: its rows come with it, but its end is another transaction.
-    XaStart,
     /// An XA transaction that was prepared is committed, or rolled back.
     XaEnd {
         /// It is committed.
@@ -138,7 +137,7 @@ impl Judge<'_> {
             "COMMIT" => Judgement::Commit,
             "ROLLBACK" => self.rollback(),
             "SAVEPOINT" => Judgement::Savepoint(self.part().unwrap_or_default()),
-            "XA" if self.word("START") || self.word("BEGIN") => Judgement::XaStart,
+            "XA" if self.word("START") || self.word("BEGIN") => Judgement::Begin,
             "XA" if self.word("COMMIT") => Judgement::XaEnd { commits: true },
             "XA" if self.word("ROLLBACK") => Judgement::XaEnd { commits: false },
             "CREATE" => self.create(),

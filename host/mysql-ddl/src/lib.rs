@@ -6,5 +6,5 @@
 mod judge;
 mod lex;
 
-pub use judge::{CASCADE, Captured, Judgement, Statement, judge};
+pub use judge::{CASCADE, Captured, Judgement, Statement, judge, logs_its_rows};
 pub use lex::Quoting;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use cdchost_config::{TablePatterns, Watermark};
 use cdchost_connector::{ConnectorError, StopClass};
 use cdchost_model::TableId;
+use cdchost_mysql_ddl::{Captured, Judgement, Quoting, Statement, judge};
 use cdchost_mysql_wire::{Connection, WireError};
 
 use crate::discover::Discovery;
@@ -115,6 +116,24 @@ impl Finding {
                 Self::left_out(table),
                 name = sql_name(table)
             ),
+        )
+    }
+
+    pub(crate) fn engine(table: &TableId, engine: &str) -> Self {
+        Self::choice(
+            format!(
+                "table {table} is of engine {engine}, which does not keep the rows that the log has of it, or has others"
+            ),
+            format!("{} or ALTER TABLE {} ENGINE = InnoDB", Self::left_out(table), sql_name(table)),
+        )
+    }
+
+    fn merged(part: &TableId, whole: &TableId) -> Self {
+        Self::choice(
+            format!(
+                "table {part} is a part of the MERGE table {whole}: rows written to that one are in the log as its own"
+            ),
+            format!("{} or DROP TABLE {}", Self::left_out(part), sql_name(whole)),
         )
     }
 
@@ -247,7 +266,51 @@ pub async fn check_tables(
             Err(error) => return Err(error.into()),
         }
     }
+    warn_of_key_parts(connection, discovery).await?;
+    refuse_merged(connection, discovery).await?;
     warn_of_cascades(connection, discovery).await
+}
+
+/// Finds captured tables into which rows come through another one.
+async fn refuse_merged(connection: &mut Connection, discovery: &mut Discovery) -> Result<(), SessionError> {
+    let query = "SELECT table_schema, table_name FROM information_schema.tables WHERE engine = 'MRG_MyISAM'";
+    let merges = connection.query(query).await?;
+    for row in 0..merges.rows.len() {
+        let (Some(database), Some(table)) = (merges.text(row, 0), merges.text(row, 1)) else { continue };
+        let whole = TableId::new(database, table);
+        let made = connection.query(&format!("SHOW CREATE TABLE {}", sql_name(&whole))).await?;
+        let Some(text) = made.text(0, 1) else { continue };
+        let quoting = Quoting { mariadb: connection.server().is_mariadb, ..Quoting::default() };
+        let captured = |database: &str, table: &str| match discovery.tables.get(&TableId::new(database, table)) {
+            Some(_) => Captured::Yes { by_primary_key: true },
+            None => Captured::No,
+        };
+        if let Judgement::Change { database, table } =
+            judge(&Statement { text, database, quoting }, &captured, &|_| None)
+        {
+            discovery.findings.push(Finding::merged(&TableId::new(database, table), &whole));
+        }
+    }
+    Ok(())
+}
+
+/// Says of each captured table without a key that it has one over beginnings of columns, which orders no rows.
+async fn warn_of_key_parts(connection: &mut Connection, discovery: &Discovery) -> Result<(), SessionError> {
+    let query = "SELECT DISTINCT table_schema, table_name, index_name FROM information_schema.statistics \
+                 WHERE non_unique = 0 AND sub_part IS NOT NULL";
+    let result = connection.query(query).await?;
+    for row in 0..result.rows.len() {
+        let (Some(database), Some(table)) = (result.text(row, 0), result.text(row, 1)) else { continue };
+        let found = discovery.tables.get(&TableId::new(database, table));
+        if found.is_some_and(|found| found.layout.is_keyless()) {
+            tracing::warn!(
+                table = format!("{database}.{table}"),
+                index = result.text(row, 2).unwrap_or_default(),
+                "the table's key is over the beginning of a column only: it is taken as a table without a key"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Tries what reading a table needs.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cdchost_config::TablePatterns;
 use cdchost_model::{Field, LogicalType, SchemaVersion, TableId, TableSchema};
+use cdchost_mysql_ddl::logs_its_rows;
 use cdchost_mysql_row::{ColumnKind, PRIMARY, TableLayout, TextRules, ValueRules, ZeroDate, may_hide};
 use cdchost_mysql_wire::{Connection, QueryResult};
 
@@ -201,6 +202,10 @@ fn layout_of(id: TableId, found: &FoundParts, rules: &ValueRules, findings: &mut
     let before = findings.len();
     if found.columns.is_empty() {
         findings.push(Finding::unreadable(&id));
+        return None;
+    }
+    if !logs_its_rows(&found.engine) {
+        findings.push(Finding::engine(&id, &found.engine));
         return None;
     }
     let key = key_of(&found.indexes);

@@ -43,6 +43,9 @@ const OPTIONS: [&str; 34] = [
 /// Engines that keep every row, and tell of each change.
 const KEEPING_ENGINES: [&str; 7] = ["INNODB", "MYISAM", "ARIA", "ROCKSDB", "TOKUDB", "NDB", "NDBCLUSTER"];
 
+/// Engines that may lose rows or columns where a table is changed to them, and log what they keep.
+const LOGGING_ENGINES: [&str; 3] = ["MEMORY", "ARCHIVE", "CSV"];
+
 /// Other words that clauses begin with that name no other table, or only read it as a foreign key does.
 const OF_THE_TABLE_ALONE: [&str; 24] = [
     "ADD",
@@ -211,7 +214,16 @@ fn keeps(engine: Option<&Token<'_>>) -> bool {
         Some(Token::Name(name) | Token::Literal(name)) => name.as_str(),
         _ => return false,
     };
-    KEEPING_ENGINES.iter().any(|engine| name.eq_ignore_ascii_case(engine))
+    is_one_of(&KEEPING_ENGINES, name)
+}
+
+/// Whether all rows of an engine's tables are its own, and all of their changes in the log.
+pub fn logs_its_rows(engine: &str) -> bool {
+    is_one_of(&KEEPING_ENGINES, engine) || is_one_of(&LOGGING_ENGINES, engine)
+}
+
+fn is_one_of(engines: &[&str], name: &str) -> bool {
+    engines.iter().any(|engine| name.eq_ignore_ascii_case(engine))
 }
 
 /// Clauses between the commas that stand in no bracket.

@@ -279,7 +279,7 @@ fn ends_of_transactions_are_told_apart() {
     assert_eq!(judged("", "ROLLBACK TO `A``b`"), Judgement::RollbackTo(place.clone()));
     assert_eq!(judged("", "ROLLBACK WORK TO SAVEPOINT `A``b`"), Judgement::RollbackTo(place));
     assert_eq!(judged("", "RELEASE SAVEPOINT `A``b`"), Judgement::Pass);
-    assert_eq!(judged("", "XA START X'01',X'',1"), Judgement::XaStart);
+    assert_eq!(judged("", "XA START X'01',X'',1"), Judgement::Begin);
     assert_eq!(judged("", "XA END X'01',X'',1"), Judgement::Pass);
     assert_eq!(judged("", "XA COMMIT X'01',X'',1"), Judgement::XaEnd { commits: true });
     assert_eq!(judged("", "XA ROLLBACK X'01',X'',1"), Judgement::XaEnd { commits: false });

@@ -328,13 +328,25 @@ impl<'a> RowsEvent<'a> {
 pub struct XaPrepare<'a> {
     /// It is committed with this event.
     pub one_phase: bool,
-    /// Its name: format number, lengths of its two parts, and these.
-    pub xid: &'a [u8],
+    /// The number of its name's format.
+    pub format: u32,
+    /// The name's two parts: of the whole transaction, and of the branch.
+    pub parts: [&'a [u8]; 2],
 }
 
 impl<'a> XaPrepare<'a> {
     fn read(body: &'a [u8]) -> Result<Self, ProtocolError> {
         let mut reader = Reader::new("an XA prepare event", body);
-        Ok(Self { one_phase: reader.u8()? != 0, xid: reader.rest() })
+        let (one_phase, format) = (reader.u8()? != 0, reader.u32()?);
+        let lengths = [reader.u32()?, reader.u32()?];
+        let mut part = |length: u32| reader.take(length as usize);
+        Ok(Self { one_phase, format, parts: [part(lengths[0])?, part(lengths[1])?] })
+    }
+
+    /// The name as statements in the log have it: `X'6162',X'',1`.
+    pub fn name(&self) -> String {
+        let digits = |part: &[u8]| part.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let [transaction, branch] = self.parts;
+        format!("X'{}',X'{}',{}", digits(transaction), digits(branch), self.format)
     }
 }

@@ -26,9 +26,6 @@ pub struct TableMapEvent<'a> {
 pub struct TableMap {
     /// In the table's order.
     pub columns: Vec<TableMapColumn>,
-    /// The primary key's columns by place, and how many characters of each (0 = all), where the server wrote it
-    /// (`binlog_row_metadata = FULL`).
-    pub primary_key: Option<Vec<(usize, u32)>>,
 }
 
 /// A column of a table map. What is optional is there as far as `binlog_row_metadata` goes.
@@ -44,16 +41,10 @@ pub struct TableMapColumn {
     pub nullable: bool,
     /// Whether a number is unsigned; not told of those behind a YEAR.
     pub unsigned: Option<bool>,
-    /// Number of the collation of text, ENUM or SET; 63 for bytes.
-    pub collation: Option<u16>,
     /// Its name.
     pub name: Option<String>,
     /// Labels of ENUM or SET, in the column's character set.
     pub labels: Option<Vec<Vec<u8>>>,
-    /// Kind of geometry.
-    pub geometry_type: Option<u32>,
-    /// Whether `SELECT *` shows it (8.0.23 and later).
-    pub visible: Option<bool>,
 }
 
 impl<'a> TableMapEvent<'a> {
@@ -130,7 +121,7 @@ fn type_and_metadata(column_type: u8, metadata: &mut Reader<'_>) -> Result<(u8, 
 }
 
 impl TableMap {
-    fn add(&mut self, field: u8, mut value: Reader<'_>) -> Result<(), ProtocolError> {
+    fn add(&mut self, field: u8, value: Reader<'_>) -> Result<(), ProtocolError> {
         match field {
             1 => {
                 // MySQL 8.0.15 has no bit for a YEAR, later ones and MariaDB have: which bits are those behind it is not
@@ -139,11 +130,6 @@ impl TableMap {
                 let told = parts.next().unwrap_or_default();
                 set_bits(told, value, |column| column.is_number(), |column, bit| column.unsigned = Some(bit))
             }
-            2 => self.set_default_collation(value, TableMapColumn::is_text),
-            3 => self.set_each(value, TableMapColumn::is_text, |column, value| {
-                column.collation = Some(collation(value)?);
-                Ok(())
-            }),
             4 => self.set_each(
                 value,
                 |_| true,
@@ -154,34 +140,8 @@ impl TableMap {
             ),
             5 => self.set_each(value, |column| column.column_type == SET, TableMapColumn::set_labels),
             6 => self.set_each(value, |column| column.column_type == ENUM, TableMapColumn::set_labels),
-            7 => self.set_each(
-                value,
-                |column| column.column_type == GEOMETRY,
-                |column, value| {
-                    column.geometry_type = Some(narrow(value.number()?)?);
-                    Ok(())
-                },
-            ),
-            8 | 9 => {
-                let mut key = Vec::new();
-                while !value.is_empty() {
-                    let place = value.length()?;
-                    let prefix = if field == 9 { narrow(value.number()?)? } else { 0 };
-                    if place >= self.columns.len() {
-                        return Err(ProtocolError::new("a table map whose key has a column that the table has not"));
-                    }
-                    key.push((place, prefix));
-                }
-                self.primary_key = Some(key);
-                Ok(())
-            }
-            10 => self.set_default_collation(value, TableMapColumn::is_labels),
-            11 => self.set_each(value, TableMapColumn::is_labels, |column, value| {
-                column.collation = Some(collation(value)?);
-                Ok(())
-            }),
-            12 => set_bits(&mut self.columns, value, |_| true, |column, bit| column.visible = Some(bit)),
-            // Later servers may add more; these fields are made to be skipped.
+            // Collations (the servers do not agree on which columns have one), kinds of geometry, the primary key, which
+            // columns are invisible: nothing depends on them. And later servers may add more.
             _ => Ok(()),
         }
     }
@@ -195,38 +155,11 @@ impl TableMap {
     ) -> Result<(), ProtocolError> {
         self.columns.iter_mut().filter(|column| concerns(column)).try_for_each(|column| set(column, &mut value))
     }
-
-    /// One collation for all columns concerned, and then those that differ.
-    fn set_default_collation(
-        &mut self,
-        mut value: Reader<'_>,
-        concerns: impl Fn(&TableMapColumn) -> bool,
-    ) -> Result<(), ProtocolError> {
-        let default = collation(&mut value)?;
-        let mut columns: Vec<_> = self.columns.iter_mut().filter(|column| concerns(column)).collect();
-        columns.iter_mut().for_each(|column| column.collation = Some(default));
-        while !value.is_empty() {
-            let place = value.length()?;
-            let collation = collation(&mut value)?;
-            let column = columns.get_mut(place);
-            let column = column.ok_or_else(|| ProtocolError::new("a table map with a collation of no column"))?;
-            column.collation = Some(collation);
-        }
-        Ok(())
-    }
 }
 
 impl TableMapColumn {
     fn is_number(&self) -> bool {
         matches!(self.column_type, 1..=5 | 8 | 9 | NEWDECIMAL)
-    }
-
-    fn is_text(&self) -> bool {
-        matches!(self.column_type, VARCHAR | VARCHAR_COMPRESSED | VAR_STRING | STRING | BLOB | BLOB_COMPRESSED)
-    }
-
-    fn is_labels(&self) -> bool {
-        matches!(self.column_type, ENUM | SET)
     }
 
     fn set_labels(&mut self, value: &mut Reader<'_>) -> Result<(), ProtocolError> {
@@ -253,12 +186,4 @@ fn set_bits(
         set(column, bits.next().ok_or_else(|| ProtocolError::short("a table map's optional metadata"))?);
     }
     Ok(())
-}
-
-fn collation(value: &mut Reader<'_>) -> Result<u16, ProtocolError> {
-    u16::try_from(value.number()?).map_err(|_| ProtocolError::new("a table map with a collation above 65535"))
-}
-
-fn narrow(number: u64) -> Result<u32, ProtocolError> {
-    u32::try_from(number).map_err(|_| ProtocolError::new("a table map with a number above 32 bits"))
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use cdchost_connector::{ConnectorError, StopClass};
-use cdchost_model::ChangeBatch;
+use cdchost_model::{ChangeBatch, TableId};
 use cdchost_mysql_row::{ColumnError, ImagePlan, Mismatch, PassPlan, TableLayout, pass_image, pass_partial_image};
 use cdchost_mysql_wire::ProtocolError;
 use cdchost_mysql_wire::binlog::{RowsEvent, RowsOp, TableMapEvent};
@@ -103,13 +103,9 @@ impl LogTables {
         self.names.get(database)?.get(table).copied()
     }
 
-    /// Place of the first table of a database whose name is such.
-    pub(crate) fn find_like(&self, database: &str, is_such: impl Fn(&str) -> bool) -> Option<usize> {
-        let is_it = |table: &LogTable| {
-            let id = &table.gather.layout().schema.table;
-            id.database.eq_ignore_ascii_case(database) && is_such(&id.table)
-        };
-        self.tables.iter().position(is_it)
+    /// Place of the first table whose name is such.
+    pub(crate) fn find_such(&self, is_such: impl Fn(&TableId) -> bool) -> Option<usize> {
+        self.tables.iter().position(|table| is_such(&table.gather.layout().schema.table))
     }
 
     /// A captured table of a database.

@@ -71,8 +71,6 @@ pub(crate) struct Transactions {
     prefix: Prefix,
     /// XA transactions that are prepared and changed no captured table.
     prepared: BTreeSet<String>,
-    /// The XA transaction that was begun last.
-    xa: Option<String>,
     /// The file of the log that was read last.
     log_file: Option<LogFile>,
 }
@@ -117,7 +115,6 @@ impl Transactions {
             ignored: BTreeMap::new(),
             has_passed_known: false,
             prepared: std::mem::take(&mut start.prepared),
-            xa: None,
             log_file: None,
             prefix: Prefix::of(TransactionSource::default(), None),
             start,
@@ -238,7 +235,7 @@ impl Transactions {
             }
             EventBody::XaPrepare(prepare) => {
                 if !prepare.one_phase {
-                    self.prepare_xa()?;
+                    self.prepare_xa(prepare.name())?;
                 }
                 self.moved(&event.header);
                 return self.end();
@@ -412,12 +409,12 @@ impl Transactions {
     }
 
     /// An XA transaction is prepared: one that changed captured tables cannot be held until its end.
-    fn prepare_xa(&mut self) -> Result<(), ConnectorError> {
+    fn prepare_xa(&mut self, name: String) -> Result<(), ConnectorError> {
         // Each change of a captured table, mute or not, moves the change-seq on.
         if self.current.as_ref().is_some_and(|current| self.seq != current.seq_before) {
             return Err(self.prepared_on_captured());
         }
-        self.prepared.extend(self.xa.take());
+        self.prepared.insert(name);
         Ok(())
     }
 

@@ -96,7 +96,9 @@ async fn connect_host(request: &LogRequest, host: usize) -> Result<LogConnection
         let passing = matches!(&error, SessionError::Wire(wire) if wire.remedy() == Remedy::Reconnect);
         let reason = chain(&error);
         let mut error = refusal::session_error(name, error);
-        if !passing {
+        // The password may be changed at the server first and in its file a moment later.
+        let may_be_mended = error.code == refusal::LOGIN && request.config.password.is_in_file();
+        if !passing && !may_be_mended {
             return NoLog::Final(error);
         }
         error.verdict = cdchost_connector::Verdict::Stop;

@@ -24,6 +24,9 @@ pub(super) enum LogLoss {
     Final(ConnectorError),
 }
 
+/// The server does not let the account in.
+pub(super) const LOGIN: &str = "mysql-login";
+
 /// An error of a connection that is needed to go on.
 pub(super) fn session_error(host: &str, error: SessionError) -> ConnectorError {
     let SessionError::Wire(error) = error else {
@@ -45,10 +48,8 @@ pub(super) fn session_error(host: &str, error: SessionError) -> ConnectorError {
             ConnectorError::restart(StopClass::Source, "mysql-unreachable", format!("no connection to {host}"))
                 .with_instruction("see that the server runs and can be reached from here")
         }
-        Remedy::FixConfig => {
-            ConnectorError::stop(StopClass::Config, "mysql-login", format!("{host} does not let us in"))
-                .with_instruction("correct username, password, host or tls in [source]")
-        }
+        Remedy::FixConfig => ConnectorError::stop(StopClass::Config, LOGIN, format!("{host} does not let us in"))
+            .with_instruction("correct username, password, host or tls in [source]"),
         Remedy::AskServerCode => ConnectorError::stop(StopClass::Source, "mysql-refused", format!("{host} refuses"))
             .with_instruction("see what the server's message asks for"),
         Remedy::Stop | Remedy::Bug => {
@@ -111,7 +112,7 @@ pub(super) fn log_loss(error: &WireError, id_is_configured: bool) -> LogLoss {
         Remedy::FixConfig => {
             let message = format!("the server does not let us in any more: {}", chain(error));
             LogLoss::Final(
-                ConnectorError::stop(StopClass::Source, "mysql-login", message)
+                ConnectorError::stop(StopClass::Source, LOGIN, message)
                     .with_instruction("correct username, password or tls in [source], or on the server"),
             )
         }

@@ -96,11 +96,16 @@ impl Tables {
                     TablePatterns::leaving_out(&back.database, &back.table)
                 )));
         }
+        let is_lost = |id: &&TableId| !matched(id) && !patterns.leaves_out(&id.database, &id.table);
+        let lost: Vec<_> = state.tables.iter().map(|table| &table.schema.table).filter(is_lost).collect();
+        if !lost.is_empty() {
+            return Err(not_matched(&lost));
+        }
         let mut left = state.left.clone();
         let mut walks = Vec::with_capacity(state.tables.len() + discovery.tables.len());
         for table in &state.tables {
             if !matched(&table.schema.table) {
-                tracing::warn!(table = %table.schema.table, "no pattern matches the table any more: its changes are left out from here on");
+                tracing::warn!(table = %table.schema.table, "the table is left out from here on, for good");
                 left.push(table.schema.table.clone());
                 continue;
             }
@@ -215,6 +220,19 @@ impl Tables {
         };
         self.walks.iter().enumerate().map(progress).collect()
     }
+}
+
+/// Whoever takes a table out of the pipeline says so by name: it may not come back into the same target.
+fn not_matched(lost: &[&TableId]) -> ConnectorError {
+    let names: Vec<String> = lost.iter().map(ToString::to_string).collect();
+    let out: Vec<String> = lost.iter().map(|id| TablePatterns::leaving_out(&id.database, &id.table)).collect();
+    let message = format!("`tables` in [source] does not match what this pipeline captures: {}", names.join(", "));
+    ConnectorError::stop(StopClass::Config, "mysql-table-not-matched", message)
+        .with_table(lost[0].clone())
+        .with_instruction(format!(
+            "put the patterns right, or leave the tables out for good (add {} to `tables`)",
+            out.join(", ")
+        ))
 }
 
 /// Digest of the set of captured tables: 32 bytes out of their sorted names. It tells sets apart, it guards nothing.

@@ -29,7 +29,7 @@ impl Transactions {
     /// A captured table was changed in a way that cannot be carried.
     #[cold]
     pub(super) fn changed(&self, statement: &Statement<'_>, database: &str, table: &str) -> ConnectorError {
-        let table = TableId::new(database, table);
+        let table = self.named(database, table);
         let message =
             format!("table {table} was changed in a way that is not carried yet{}: {}", self.here(), statement.shown());
         let instruction = leave_out(&table);
@@ -46,6 +46,12 @@ impl Transactions {
             .with_instruction(format!("if it comes again: check the file with mysqlbinlog, then {ANEW}"))
     }
 
+    /// The captured table that a statement's name may be, or the name.
+    pub(super) fn named(&self, database: &str, table: &str) -> TableId {
+        let captured = self.find(database, table).map(|place| self.tables.layout(place).schema.table.clone());
+        captured.unwrap_or_else(|| TableId::new(database, table))
+    }
+
     fn here(&self) -> String {
         match &self.current {
             Some(current) => place(&current.facts),
@@ -54,8 +60,6 @@ impl Transactions {
     }
 }
 
-/// Collations of the character set latin1.
-const LATIN1: [u16; 8] = [5, 8, 15, 31, 47, 48, 49, 94];
 /// What the server takes bytes 0x80 to 0x9f of latin1 for: those of Windows' code page 1252.
 const WINDOWS: [char; 32] = [
     '\u{20ac}', '\u{81}', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}', '\u{2c6}', '\u{2030}',
@@ -64,34 +68,65 @@ const WINDOWS: [char; 32] = [
     '\u{17e}', '\u{178}',
 ];
 
-/// Which bytes begin a character of two in character sets whose second bytes may look like a quote or a backslash.
-fn leads(collation: u16) -> Option<fn(u8) -> bool> {
-    match collation {
-        // big5
-        1 | 84 => Some(|byte| matches!(byte, 0xa1..=0xf9)),
-        // sjis, cp932
-        13 | 88 | 95 | 96 => Some(|byte| matches!(byte, 0x81..=0x9f | 0xe0..=0xfc)),
-        // gbk, gb18030
-        28 | 87 | 248..=250 => Some(|byte| matches!(byte, 0x81..=0xfe)),
-        _ => None,
+/// How a session writes its statements, by the number of a collation of its character set.
+enum Writing {
+    Utf8,
+    Latin1,
+    /// Characters of two bytes, of which the second may look like a quote or a backslash; which bytes begin one.
+    Pairs(fn(u8) -> bool),
+    /// ASCII is ASCII, and nothing else is.
+    OverAscii,
+}
+
+impl Writing {
+    fn of(collation: Option<u16>) -> Self {
+        // What a server writes by itself is in UTF-8. MariaDB's collations that do not pad are numbered 1024 higher.
+        let Some(number) = collation.map(|number| if matches!(number, 1024..2048) { number - 1024 } else { number })
+        else {
+            return Self::Utf8;
+        };
+        match number {
+            33 | 45 | 46 | 76 | 83 | 192..=247 | 255..=327 | 576..=578 | 608..=610 | 2048..=2559 => Self::Utf8,
+            5 | 8 | 15 | 31 | 47 | 48 | 49 | 94 => Self::Latin1,
+            // big5
+            1 | 84 => Self::Pairs(|byte| matches!(byte, 0xa1..=0xf9)),
+            // sjis, cp932
+            13 | 88 | 95 | 96 => Self::Pairs(|byte| matches!(byte, 0x81..=0x9f | 0xe0..=0xfc)),
+            // gbk, gb18030
+            28 | 87 | 248..=250 => Self::Pairs(|byte| matches!(byte, 0x81..=0xfe)),
+            _ => Self::OverAscii,
+        }
     }
 }
 
 /// A character of which nothing more is known than that it is not ASCII.
 pub(super) const UNKNOWN: char = char::REPLACEMENT_CHARACTER;
 
-/// A statement's text out of the bytes of its session's character set. Where that is neither latin1 nor UTF-8 each byte
-/// is taken for a character, so that ASCII keeps its meaning; where ASCII may be half of a character, both halves are an
-/// unknown one.
+/// A statement's text out of the bytes of its session's character set. ASCII keeps its meaning; what else is neither in
+/// UTF-8 nor latin1 becomes unknown characters.
 pub(super) fn decode(text: &[u8], collation: Option<u16>) -> String {
-    if let Some(is_lead) = collation.and_then(leads) {
-        return decode_pairs(text, is_lead);
+    match Writing::of(collation) {
+        Writing::Utf8 => String::from_utf8_lossy(text).into_owned(),
+        Writing::Latin1 => text.iter().map(|&byte| of_latin1(byte)).collect(),
+        Writing::Pairs(is_lead) => decode_pairs(text, is_lead),
+        Writing::OverAscii => decode_pairs(text, |_| false),
     }
-    let is_latin1 = collation.is_some_and(|collation| LATIN1.contains(&collation));
-    match std::str::from_utf8(text) {
-        Ok(text) if !is_latin1 || text.is_ascii() => text.to_owned(),
-        _ => text.iter().map(|&byte| of_latin1(byte)).collect(),
-    }
+}
+
+/// Whether a name in a statement may be that of a table or database that is known.
+pub(super) fn may_be(name: &str, known: &str) -> bool {
+    // Unknown characters may be of several bytes, so what is next to each other counts as one.
+    let outline = |text: &str| {
+        text.chars().fold(String::new(), |mut outline, char| {
+            if char.is_ascii() {
+                outline.push(char.to_ascii_lowercase());
+            } else if !outline.ends_with(UNKNOWN) {
+                outline.push(UNKNOWN);
+            }
+            outline
+        })
+    };
+    if name.contains(UNKNOWN) { outline(name) == outline(known) } else { name.eq_ignore_ascii_case(known) }
 }
 
 fn decode_pairs(text: &[u8], is_lead: fn(u8) -> bool) -> String {
@@ -117,8 +152,24 @@ mod tests {
         assert_eq!(decode("t\u{e4}".as_bytes(), Some(45)), "t\u{e4}");
         assert_eq!(decode("t\u{e4}".as_bytes(), Some(8)), "t\u{c3}\u{a4}", "valid UTF-8 by chance");
         assert_eq!(decode(b"t\xe4\x80\x9f", Some(8)), "t\u{e4}\u{20ac}\u{178}");
-        assert_eq!(decode(b"DROP TABLE `t\xe4`", None), "DROP TABLE `t\u{e4}`");
+        assert_eq!(decode(b"DROP TABLE `t\xe4`", None), "DROP TABLE `t\u{fffd}`");
+        assert_eq!(decode(b"t\xe4", Some(1032)), "t\u{e4}", "latin1_swedish_nopad_ci");
+        assert_eq!(decode("`\u{430}\u{431}`".as_bytes(), Some(51)), "`\u{fffd}\u{fffd}\u{fffd}\u{fffd}`", "cp1251");
         assert_eq!(decode(b"'\x95\x5c', `a\xb1`, b", Some(13)), "'\u{fffd}', `a\u{fffd}`, b", "sjis");
         assert_eq!(decode(b"'\x95\x5c', `a\xb1\x60`", Some(28)), "'\u{fffd}', `a\u{fffd}`", "gbk");
+    }
+
+    #[test]
+    fn names_that_are_half_known_are_compared_by_what_is_known() {
+        for (name, known, expected) in [
+            ("t\u{fffd}", "t\u{e4}\u{f6}", true),
+            ("\u{fffd}\u{fffd}1", "\u{442}1", true),
+            ("\u{fffd}", "t\u{e4}", false),
+            ("\u{fffd}", "t", false),
+            ("t", "T", true),
+            ("t", "t\u{e4}", false),
+        ] {
+            assert_eq!(may_be(name, known), expected, "{name} {known}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use cdchost_mysql_ddl::{CASCADE, Captured, Judgement, Quoting, Statement, judge}
 use cdchost_mysql_position::Reached;
 use cdchost_mysql_wire::binlog::{EventHeader, QueryEvent};
 
-use super::refusals::{UNKNOWN, decode};
+use super::refusals::{UNKNOWN, decode, may_be};
 use super::{Seen, Transactions};
 use crate::binlog::tables::place;
 use crate::remedy::{ANEW, leave_out};
@@ -27,10 +27,9 @@ enum Effect {
     EndsIfAlone,
 }
 
-/// Whether a name may be one of which only the ASCII is known.
-fn alike(known: &str, name: &str) -> bool {
-    let ascii = |text: &str| text.chars().filter(char::is_ascii).collect::<String>();
-    !name.is_ascii() && ascii(known).eq_ignore_ascii_case(&ascii(name))
+/// Whether a character set hides which table is meant.
+fn is_half_known(database: &str, table: &str) -> bool {
+    database.contains(UNKNOWN) || table.contains(UNKNOWN)
 }
 
 impl Transactions {
@@ -70,10 +69,6 @@ impl Transactions {
     fn obey(&mut self, statement: &Statement<'_>, is_known: bool) -> Result<Effect, ConnectorError> {
         match self.judge(statement) {
             Judgement::Begin => return Ok(Effect::Begins),
-            Judgement::XaStart => {
-                self.xa = statement.xa_id().map(str::to_owned);
-                return Ok(Effect::Begins);
-            }
             Judgement::XaEnd { commits } => {
                 let was_seen = statement.xa_id().is_some_and(|id| self.prepared.remove(id));
                 if commits && !was_seen && !is_known {
@@ -106,7 +101,7 @@ impl Transactions {
                 self.ignore("known-already", statement);
             }
             Judgement::RowsByStatement { database, table } => {
-                let table = TableId::new(database, table);
+                let table = self.named(&database, &table);
                 let what = format!("the log holds a statement in place of the rows that it changed in {table}");
                 let instruction = format!("{ROWS_FOR_GOOD}, and {}", leave_out(&table));
                 return Err(self.refused("mysql-statement-format", &what, &instruction).with_table(table));
@@ -140,9 +135,9 @@ impl Transactions {
     }
 
     /// Place of a table as a statement names it.
-    fn find(&self, database: &str, table: &str) -> Option<usize> {
-        if table.contains(UNKNOWN) {
-            return self.tables.find_like(database, |name| alike(table, name));
+    pub(super) fn find(&self, database: &str, table: &str) -> Option<usize> {
+        if is_half_known(database, table) {
+            return self.tables.find_such(|id| may_be(database, &id.database) && may_be(table, &id.table));
         }
         if self.start.lower_case_names {
             self.tables.find(database.to_lowercase().as_bytes(), table.to_lowercase().as_bytes())
@@ -154,11 +149,13 @@ impl Transactions {
     fn judge(&self, statement: &Statement<'_>) -> Judgement {
         let lookup = |database: &str, table: &str| match self.find(database, table) {
             Some(place) => Captured::Yes { by_primary_key: self.tables.layout(place).has_primary_key() },
-            None if self.start.patterns.matches(database, table) => Captured::Matched,
+            None if is_half_known(database, table) || self.start.patterns.matches(database, table) => Captured::Matched,
             None => Captured::No,
         };
         let any_captured_in = |database: &str| {
-            let layout = if self.start.lower_case_names {
+            let layout = if database.contains(UNKNOWN) {
+                self.tables.find_such(|id| may_be(database, &id.database)).map(|place| self.tables.layout(place))
+            } else if self.start.lower_case_names {
                 self.tables.any_in(&database.to_lowercase())
             } else {
                 self.tables.any_in(database)
