@@ -142,7 +142,8 @@ impl Printer<'_> {
             INT64 => self.number(i64::from_le_bytes(fixed(bytes)?)),
             UINT64 => self.number(u64::from_le_bytes(fixed(bytes)?)),
             DOUBLE => {
-                print_double(f64::from_le_bytes(fixed(bytes)?), self.out);
+                let value = f64::from_le_bytes(fixed(bytes)?);
+                print_double(Some(value).filter(|value| value.is_finite()).ok_or(BAD)?, self.out);
                 Ok(())
             }
             STRING => {
@@ -273,43 +274,56 @@ fn counted(bytes: &[u8]) -> Result<&[u8], ValueError> {
     Err(BAD)
 }
 
-/// A double as the server prints it in JSON: the shortest digits that read back the same; plain between 1e-15 and
-/// 1e15, with an exponent beyond; a whole number keeps `.0`.
+/// The most digits that a double always keeps: no two decimals of so few share one.
+const DIGITS_KEPT: usize = 15;
+
+/// A finite double as the server prints it in JSON: the fewest digits that read back the same; plain between 1e-15 and
+/// 1e15, and above where digits are left for behind the point, with an exponent beyond; a whole number keeps `.0`.
 fn print_double(value: f64, out: &mut Vec<u8>) {
     let mut text = [0u8; 32];
-    let mut rest = &mut text[..];
-    write!(rest, "{value:e}").expect("a double in scientific form has at most 24 bytes");
-    let unused = rest.len();
-    let shown = &text[..32 - unused];
-    let split = shown.iter().position(|&byte| byte == b'e').unwrap_or(shown.len());
-    let exponent = std::str::from_utf8(shown.get(split + 1..).unwrap_or_default()).ok();
-    let exponent: i32 = exponent.and_then(|digits| digits.parse().ok()).unwrap_or(0);
-    let (negative, mantissa) = match shown[..split].split_first() {
-        Some((b'-', rest)) => (true, rest),
-        _ => (false, &shown[..split]),
-    };
+    let mut shown = scientific(format_args!("{value:e}"), &mut text);
+    let count = shown.bytes().take_while(|&byte| byte != b'e').filter(u8::is_ascii_digit).count();
+    let mut even = [0u8; 32];
+    if count > DIGITS_KEPT {
+        // Two decimals may be as short and as near: the server takes the one with the even last digit, which is what
+        // rounding to so many digits gives. Beside a power of two the rounded one may read back as another double.
+        let rounded = scientific(format_args!("{value:.*e}", count - 1), &mut even);
+        if rounded.parse() == Ok(value) {
+            shown = rounded;
+        }
+    }
+    let (mantissa, exponent) = shown.split_once('e').expect("a number in scientific form has an exponent");
+    let exponent = exponent.parse().expect("an exponent of a double is a small number");
     let mut digits = [0u8; 24];
     let mut count = 0;
-    for &byte in mantissa.iter().filter(|byte| byte.is_ascii_digit()).take(digits.len()) {
+    for byte in mantissa.bytes().filter(u8::is_ascii_digit).take(digits.len()) {
         digits[count] = byte;
         count += 1;
     }
-    if negative {
+    if mantissa.starts_with('-') {
         out.push(b'-');
     }
     place_point(&digits[..count], exponent, out);
 }
 
+fn scientific<'a>(number: std::fmt::Arguments<'_>, text: &'a mut [u8; 32]) -> &'a str {
+    let mut rest = &mut text[..];
+    rest.write_fmt(number).expect("a double in scientific form has at most 24 bytes");
+    let unused = rest.len();
+    std::str::from_utf8(&text[..32 - unused]).expect("a number is plain text")
+}
+
 /// Digits with their first one worth `10^exponent`.
 fn place_point(digits: &[u8], exponent: i32, out: &mut Vec<u8>) {
     let point = exponent + 1;
-    if (-14..=15).contains(&point) {
+    let has_fraction = usize::try_from(point).is_ok_and(|point| point < digits.len());
+    if (-14..=15).contains(&point) || has_fraction {
         if point <= 0 {
             out.extend_from_slice(b"0.");
             out.extend(std::iter::repeat_n(b'0', point.unsigned_abs() as usize));
             out.extend_from_slice(digits);
         } else {
-            let point = point.unsigned_abs() as usize; // 15 at most
+            let point = point.unsigned_abs() as usize; // 16 at most
             let (whole, fraction) = digits.split_at(digits.len().min(point));
             out.extend_from_slice(whole);
             out.extend(std::iter::repeat_n(b'0', point - whole.len()));

@@ -41,9 +41,31 @@ fn doubles_print_as_the_server_prints_them() {
         (1e-16, "1e-16"),
         (f64::MAX, "1.7976931348623157e308"),
         (5e-324, "5e-324"),
+        // Powers of two: the decimal nearest to them among those of so few digits reads back as another double.
+        (2f64.powi(89), "6.189700196426902e26"),
+        (2f64.powi(-24), "0.00000005960464477539063"),
     ];
     for (value, text) in rows {
         assert_eq!(double(value), text, "{value:e}");
+    }
+    let exact = [
+        // Sixteen digits and more behind them.
+        ("1234567890123456.8", "1234567890123456.8"),
+        ("-1298742223212956.5", "-1298742223212956.5"),
+        ("4503599627370495.5", "4503599627370495.5"),
+        ("1234567890123456.0", "1.234567890123456e15"),
+        ("9007199254740993.0", "9.007199254740992e15"),
+        ("12345678901234567.0", "1.2345678901234568e16"),
+        // As near to one decimal as to the other.
+        ("882516754398678.25", "882516754398678.2"),
+        ("717794904914473.25", "717794904914473.2"),
+        ("252937642190902.625", "252937642190902.62"),
+        ("105848886947126.125", "105848886947126.12"),
+        ("29087966494283.3125", "29087966494283.312"),
+        ("-1494774092990004.75", "-1494774092990004.8"),
+    ];
+    for (value, text) in exact {
+        assert_eq!(double(value.parse().unwrap()), text, "{value}");
     }
 }
 
@@ -84,9 +106,17 @@ fn opaque_values_print() {
 
 #[test]
 fn broken_documents_are_refused() {
-    for bad in
-        [&[0u8, 1, 0][..], &[0, 255, 255, 4, 0], &[3, 1, 0, 0, 0, 8, 0, 0, 0], &[12, 200], &[99], &[11, 0], &[4, 9]]
-    {
+    let infinite = [&[11], &f64::INFINITY.to_le_bytes()[..]].concat();
+    for bad in [
+        &infinite,
+        &[0u8, 1, 0][..],
+        &[0, 255, 255, 4, 0],
+        &[3, 1, 0, 0, 0, 8, 0, 0, 0],
+        &[12, 200],
+        &[99],
+        &[11, 0],
+        &[4, 9],
+    ] {
         assert!(printed(bad).is_err(), "{bad:?}");
     }
     // An array whose two parts are the array itself: without a limit 2^100 parts.
