@@ -109,7 +109,10 @@ impl<'a> Node<'a> {
             (Self::Object(members), Leg::Member(name)) => {
                 members.iter_mut().find(|(key, _)| **key == **name).map(|(_, value)| value)
             }
-            (Self::Array(cells), Leg::Cell(index)) => cells.get_mut(*index),
+            (Self::Array(cells), leg) => {
+                let place = leg.place(cells.len())?;
+                cells.get_mut(place)
+            }
             _ => None,
         }
     }
@@ -122,7 +125,10 @@ impl<'a> Node<'a> {
                 let place = members.binary_search_by(|(key, _)| order(key)).err()?;
                 members.insert(place, (Cow::Owned(name), value));
             }
-            (Self::Array(cells), Leg::Cell(index)) => cells.insert(index.min(cells.len()), value),
+            // A cell beyond either end becomes the first or the last one.
+            (Self::Array(cells), leg @ (Leg::Cell(_) | Leg::FromLast(_))) => {
+                cells.insert(leg.place(cells.len()).unwrap_or(0).min(cells.len()), value);
+            }
             _ => return None,
         }
         Some(())
@@ -134,8 +140,9 @@ impl<'a> Node<'a> {
                 let place = members.iter().position(|(key, _)| **key == **name)?;
                 members.remove(place);
             }
-            (Self::Array(cells), Leg::Cell(index)) if *index < cells.len() => {
-                cells.remove(*index);
+            (Self::Array(cells), leg) => {
+                let place = leg.place(cells.len()).filter(|&place| place < cells.len())?;
+                cells.remove(place);
             }
             _ => return None,
         }
@@ -223,11 +230,34 @@ mod tests {
     }
 
     #[test]
+    fn changes_that_a_server_logged_give_the_document_it_showed() {
+        let bytes = |text: &str| -> Vec<u8> {
+            let digit = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).unwrap();
+            (0..text.len()).step_by(2).map(digit).collect()
+        };
+        let mut records = include_str!("changes.txt").split("\n\n");
+        assert!(records.next().unwrap().starts_with('#'));
+        let mut count = 0;
+        for record in records {
+            let lines: Vec<&str> = record.lines().collect();
+            let [update, document, changes, shown] = lines[..] else { panic!("four lines: {record}") };
+            let mut out = Vec::new();
+            print_changed(&bytes(document), &bytes(changes), &mut out).expect(update);
+            assert_eq!(String::from_utf8(out).unwrap(), shown, "{update}");
+            count += 1;
+        }
+        assert!(count > 20, "{count}");
+    }
+
+    #[test]
     fn changes_that_lead_nowhere_are_refused() {
         let seven: &[u8] = &[5, 7, 0];
         for bad in [
             change(REPLACE, "$.c", seven),
             change(REPLACE, "$.a[2]", seven),
+            change(REPLACE, "$.a[last-2]", seven),
+            change(REMOVE, "$.a[last-2]", &[]),
+            change(REMOVE, "$[last]", &[]),
             change(INSERT, "$.a", seven),
             change(INSERT, "$.b.c", seven),
             change(REMOVE, "$.b[0]", &[]),

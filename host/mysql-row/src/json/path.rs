@@ -1,10 +1,23 @@
-//! Paths into JSON documents, as the server writes them: `$.name."other name"[3]`.
+//! Paths into JSON documents, as the server writes them: `$.name."other name"[3][last-1]`.
 
 /// One step of a path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Leg {
     Member(Vec<u8>),
     Cell(usize),
+    /// The cell so many in front of the last one.
+    FromLast(usize),
+}
+
+impl Leg {
+    /// The cell's place among so many; none for one in front of the first, and for members.
+    pub(super) fn place(&self, cells: usize) -> Option<usize> {
+        match self {
+            Self::Member(_) => None,
+            Self::Cell(index) => Some(*index),
+            Self::FromLast(back) => cells.checked_sub(1)?.checked_sub(*back),
+        }
+    }
 }
 
 /// A path from the document's root.
@@ -28,8 +41,7 @@ impl Path {
                 }
                 (b'[', _) => {
                     let end = after.iter().position(|&byte| byte == b']')?;
-                    let number = std::str::from_utf8(after.get(..end)?).ok()?;
-                    (Leg::Cell(number.parse().ok()?), after.get(end + 1..)?)
+                    (cell(std::str::from_utf8(after.get(..end)?).ok()?)?, after.get(end + 1..)?)
                 }
                 _ => return None,
             };
@@ -37,6 +49,16 @@ impl Path {
             rest = next;
         }
         Some(Self { legs })
+    }
+}
+
+/// What stands between brackets.
+fn cell(text: &str) -> Option<Leg> {
+    let number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?;
+    match text.strip_prefix("last") {
+        None => number(text).map(Leg::Cell),
+        Some("") => Some(Leg::FromLast(0)),
+        Some(back) => number(back.strip_prefix('-')?).map(Leg::FromLast),
     }
 }
 
@@ -91,6 +113,7 @@ mod tests {
             ("$[0][12].ab.c", Some(vec![Leg::Cell(0), Leg::Cell(12), member("ab"), member("c")])),
             (r#"$."a.b[\"\\\n\u00e4\ud83d\ude00"[1]"#, Some(vec![member("a.b[\"\\\nä😀"), Leg::Cell(1)])),
             (r#"$."""#, Some(vec![member("")])),
+            ("$[last].last[last-12]", Some(vec![Leg::FromLast(0), member("last"), Leg::FromLast(12)])),
             ("", None),
             ("a", None),
             ("$.", None),
@@ -98,6 +121,12 @@ mod tests {
             ("$[", None),
             ("$[x]", None),
             ("$[-1]", None),
+            ("$[+1]", None),
+            ("$[]", None),
+            ("$[last-]", None),
+            ("$[last--1]", None),
+            ("$[last1]", None),
+            ("$[1 to last]", None),
             (r#"$."a"#, None),
             (r#"$."\u12"#, None),
             (r#"$."\ud800""#, None),
