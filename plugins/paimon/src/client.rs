@@ -104,7 +104,7 @@ impl TableFolder {
         self.delete(&paths.collect::<Result<Vec<_>>>()?)
     }
 
-    /// How the table is divided, which never changes.
+    /// How the table is divided, which never changes once it has a snapshot.
     pub(crate) fn partitioning(&self) -> Result<Partitioning> {
         let Some(schema) = self.newest_schema()? else { return Ok(Partitioning::default()) };
         Partitioning::of(&schema).map_err(|why| self.broken(&LakeSchema::path(schema.id), &why))

@@ -230,6 +230,9 @@ impl Committer for PaimonCommitter {
         let folder = self.lake.table(&schema.table)?;
         self.meet(&folder)?;
         tables::create(&folder, schema, &self.settings, &self.context)?;
+        if let Some(table) = self.tables.get_mut(&schema.table) {
+            table.look_anew();
+        }
         self.ledger.note_table(&schema.table)
     }
 }

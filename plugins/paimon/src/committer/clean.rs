@@ -32,23 +32,15 @@ pub(super) fn remove_orphans(
 ) -> Result<usize> {
     let partitioning = table.partitioning()?;
     let folder = &table.folder;
-    let earlier = |name: &String| names.origin_of(name).filter(|origin| origin.generation < bounds.generation);
+    let earlier = |name: &str| names.origin_of(name).filter(|origin| origin.generation < bounds.generation);
     let is_late = |origin: Origin| origin.epoch >= bounds.progress;
-    let prefix = if partitioning.is_whole() { "bucket-".to_owned() } else { partitioning.prefix() };
+    // Wherever they lie: before it was made anew the table may have been divided otherwise.
     let mut orphans = folder.paths()?;
     orphans.retain(|path| {
-        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-        path.starts_with(&prefix) && earlier(&name).is_some_and(is_late)
+        let name = path.rsplit('/').next().unwrap_or_default();
+        name.starts_with("data-") && earlier(name).is_some_and(is_late)
     });
-    let is_cut_off = |origin: Origin| origin.epoch > bounds.marker_before;
-    let mut manifests = folder.file_names("manifest")?;
-    manifests.retain(|name| earlier(name).is_some_and(is_cut_off));
-    if !manifests.is_empty() {
-        let named = named_since(table, newest, bounds.marker_before)?;
-        orphans
-            .extend(manifests.into_iter().filter(|name| !named.contains(name)).map(|name| format!("manifest/{name}")));
-    }
-    if let Some(newest) = newest.filter(|_| orphans.iter().any(|path| path.starts_with(&prefix))) {
+    if let Some(newest) = newest.filter(|_| !orphans.is_empty()) {
         // They cannot be live; should they be all the same, they stay.
         for manifest in folder.manifests_of(newest)? {
             let entries = folder.manifest(&manifest.name)?;
@@ -56,6 +48,14 @@ pub(super) fn remove_orphans(
             let live = added.map(|entry| folder.data_path(&partitioning, entry)).collect::<Result<BTreeSet<_>>>()?;
             orphans.retain(|path| !live.contains(path));
         }
+    }
+    let is_cut_off = |origin: Origin| origin.epoch > bounds.marker_before;
+    let mut manifests = folder.file_names("manifest")?;
+    manifests.retain(|name| earlier(name).is_some_and(is_cut_off));
+    if !manifests.is_empty() {
+        let named = named_since(table, newest, bounds.marker_before)?;
+        orphans
+            .extend(manifests.into_iter().filter(|name| !named.contains(name)).map(|name| format!("manifest/{name}")));
     }
     folder.delete(&orphans)?;
     Ok(orphans.len())

@@ -117,6 +117,11 @@ impl TableCommitter {
         Self { folder, commit_user, partitioning: None, last_seen: None, shown: None, commit_count: 0 }
     }
 
+    /// The table may have been made anew, divided otherwise than when it was looked at.
+    pub(super) fn look_anew(&mut self) {
+        self.partitioning = None;
+    }
+
     pub(super) fn partitioning(&mut self) -> Result<Partitioning> {
         let known = match self.partitioning.take() {
             Some(known) => known,

@@ -80,11 +80,13 @@ fn adopt(folder: &TableFolder, found: &LakeSchema, wanted: &LakeSchema) -> Resul
         );
         return Err(PluginError::config("other-pipeline", message).with_table(table));
     }
-    if let Some(difference) = found.difference(wanted) {
-        let is_own = owner(found).is_some() && owner(found) == owner(wanted);
-        if is_own && folder.newest_snapshot(None)?.is_none() {
-            return put_over(folder, &found.replaced_by(wanted));
-        }
+    let difference = found.difference(wanted);
+    let other_options = wanted.options.iter().any(|(name, value)| found.option(name) != Some(value));
+    let is_own = owner(found).is_some() && owner(found) == owner(wanted);
+    if is_own && (difference.is_some() || other_options) && folder.newest_snapshot(None)?.is_none() {
+        return put_over(folder, &found.replaced_by(wanted));
+    }
+    if let Some(difference) = difference {
         let message = format!(
             "table {table} is in the lake already, but {difference}: move it away, or route the source's table to another name"
         );

@@ -47,11 +47,6 @@ impl Partitioning {
         self.columns.is_empty()
     }
 
-    /// What the folders of all partitions begin with; empty for a table that is not divided.
-    pub fn prefix(&self) -> String {
-        self.columns.first().map_or(String::new(), |(name, _)| format!("{}=", escaped(name)))
-    }
-
     /// The folder of a partition, given as a binary row, with a slash at the end; empty for the whole table.
     pub fn folder(&self, partition: &[u8]) -> Result<String, String> {
         let values = self.values(partition)?;

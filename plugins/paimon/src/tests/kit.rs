@@ -181,9 +181,10 @@ impl Warehouse {
     pub(super) fn unnamed_data_files(&self, table: &str) -> Vec<String> {
         let named: Vec<_> =
             self.snapshots(table).iter().flat_map(|snapshot| self.live_files(table, snapshot)).collect();
-        let folder = format!("wh/shop.db/{table}/bucket-");
+        let folder = format!("wh/shop.db/{table}/");
         let mut paths = self.paths();
-        paths.retain(|path| path.starts_with(&folder) && !named.iter().any(|entry| path.ends_with(&entry.file.name)));
+        let is_data = |path: &String| path.starts_with(&folder) && path.contains("/bucket-");
+        paths.retain(|path| is_data(path) && !named.iter().any(|entry| path.ends_with(&entry.file.name)));
         paths
     }
 

@@ -1,6 +1,9 @@
 //! Others in the same warehouse: refused with names, or left alone.
 
-use cdchost_sdk::{Blame, Committer, LogicalType, Op, Outcome, SchemaChange, SchemaChangeRequest};
+use std::sync::Arc;
+
+use cdchost_sdk::{Blame, Committer, LogicalType, Op, Outcome, Schema, SchemaChange, SchemaChangeRequest};
+use serde_json::{Value, json};
 
 use super::kit::{Warehouse, cut, orders, schema};
 
@@ -170,4 +173,87 @@ fn a_table_that_has_changed_before_its_first_commit_is_made_anew() {
     let (mut later, _) = warehouse.start(3, Some(&cut(1, 2)), &[]).unwrap();
     let error = later.create(&before).unwrap_err();
     assert_eq!(error.code, "table-differs");
+}
+
+/// What the pipeline file and the source say of the table in one run.
+struct Wish {
+    options: Value,
+    schema: Arc<Schema>,
+    /// What the folders of its data files begin with.
+    prefix: &'static str,
+    buckets: i32,
+}
+
+fn wish(key: &[u32], divided_by: &[&str], bucket: i32, prefix: &'static str) -> Wish {
+    let text = LogicalType::Text { max: Some(20) };
+    let mut schema = (*schema("orders", &[("id", LogicalType::Int32, false), ("note", text, false)])).clone();
+    schema.primary_key = key.to_vec();
+    let mut options = json!({"warehouse": "lake/wh", "table": {"bucket": bucket}});
+    if !divided_by.is_empty() {
+        options["partition-keys"] = json!({"shop.orders": divided_by});
+    }
+    let buckets = if key.is_empty() { -1 } else { bucket };
+    Wish { options, schema: schema.into(), prefix, buckets }
+}
+
+/// Runs that die before their first commit, each with another pipeline file or another table: the last one writes what
+/// it wants, and nothing of the dead ones is left.
+#[test]
+fn what_dead_runs_wanted_of_a_table_without_rows_is_forgotten() {
+    let whole = || wish(&[0], &[], 4, "bucket-");
+    let by_note = || wish(&[0, 1], &["note"], 4, "note=a/");
+    for (what, dead, last) in [
+        ("divided now", vec![wish(&[0, 1], &[], 4, "")], by_note()),
+        ("divided and of another key now", vec![whole()], by_note()),
+        ("whole now", vec![by_note()], wish(&[0, 1], &[], 4, "bucket-")),
+        ("divided by another column now", vec![by_note()], wish(&[0, 1], &["id"], 4, "id=1/")),
+        ("in fewer buckets now", vec![whole()], wish(&[0], &[], 2, "bucket-")),
+        ("without a key now", vec![whole()], wish(&[], &[], 4, "bucket-0/")),
+        ("without a key, then divided", vec![wish(&[], &[], 4, "")], wish(&[], &["note"], 4, "note=a/")),
+        ("changed twice", vec![whole(), by_note()], wish(&[0], &[], 3, "bucket-")),
+        ("changed and back", vec![by_note(), whole()], by_note()),
+    ] {
+        let mut warehouse = Warehouse::new();
+        let mut generation = 0;
+        let mut begin = |warehouse: &mut Warehouse, wish: &Wish| {
+            generation += 1;
+            warehouse.options = wish.options.clone();
+            let (mut run, _) = warehouse.start(generation, None, &[]).unwrap();
+            run.create(&wish.schema).unwrap_or_else(|error| panic!("{what}: {error}"));
+            run
+        };
+        for wish in &dead {
+            let mut run = begin(&mut warehouse, wish);
+            run.write(&wish.schema, &[(1, Op::Read, 2, Some("a"))]).unwrap();
+            run.prepare(1).unwrap();
+        }
+        let mut run = begin(&mut warehouse, &last);
+        run.write(&last.schema, &[(1, Op::Read, 2, Some("a"))]).unwrap();
+        let items = run.prepare(1).unwrap();
+        let outcomes = run.commit(1, &items).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(outcomes, [Outcome::Committed], "{what}");
+        let snapshot = warehouse.snapshots("orders").pop().unwrap();
+        let [entry] = warehouse.live_files("orders", &snapshot).try_into().unwrap();
+        assert_eq!(entry.total_buckets, last.buckets, "{what}");
+        assert_eq!(warehouse.unnamed_data_files("orders"), Vec::<String>::new(), "{what}");
+        let file = warehouse.paths().into_iter().find(|path| path.ends_with(&entry.file.name)).unwrap();
+        assert!(file.starts_with(&format!("wh/shop.db/orders/{}", last.prefix)), "{what}: {file}");
+    }
+}
+
+/// What a checkpoint holds of the dead run is committed as it was written; only then is the change refused.
+#[test]
+fn what_a_checkpoint_holds_is_committed_before_a_change_is_refused() {
+    let (before, after) = (wish(&[0, 1], &[], 4, ""), wish(&[0, 1], &["note"], 4, ""));
+    let mut warehouse = Warehouse { options: before.options, ..Warehouse::new() };
+    let (mut killed, _) = warehouse.start(1, None, &[]).unwrap();
+    killed.create(&before.schema).unwrap();
+    killed.write(&before.schema, &[(1, Op::Read, 2, Some("a"))]).unwrap();
+    let items = killed.prepare(1).unwrap();
+    warehouse.options = after.options;
+    let (mut run, recovered) = warehouse.start(2, Some(&cut(1, 1)), &items).unwrap();
+    assert_eq!(recovered.outcomes, [Outcome::Committed]);
+    let error = run.create(&after.schema).unwrap_err();
+    assert!(error.message.contains("its partition key is (), wanted is (note)"), "{error}");
+    assert_eq!(warehouse.rows("orders"), [(1, "a".to_owned())].into());
 }
