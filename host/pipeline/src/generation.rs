@@ -184,6 +184,7 @@ async fn start_sinks(
                 ending: wiring.ending.clone(),
                 clock: Arc::clone(&setup.clock),
                 metrics: metrics.clone(),
+                status: around.status.subscribe(),
                 sink_id: id.clone(),
                 sink: place,
                 subtask: subtask as usize,

@@ -11,6 +11,7 @@ mod generation;
 mod handle;
 mod metrics;
 mod recovery;
+mod refused;
 mod retry;
 mod setup;
 mod status;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cdchost_connector::{Clock, ConnectorError, StopClass, Verdict};
+use cdchost_connector::{Clock, ConnectorError, Verdict};
 use prometheus_client::metrics::counter::Counter;
 
 use crate::failure::Failure;
@@ -51,15 +51,4 @@ impl Backoff {
         self.pause = (self.pause * 2).min(PAUSE_MAX);
         true
     }
-}
-
-/// A plugin that refuses single rows stops the pipeline: rows are never left out.
-pub(crate) fn whole(mut error: ConnectorError) -> ConnectorError {
-    if let (Verdict::Retry { .. }, Some(first)) = (error.verdict, error.rows.first()) {
-        error.message =
-            format!("{}: {} rows refused, the first because {}", error.message, error.rows.len(), first.reason);
-        error.verdict = Verdict::Stop;
-        error.class = StopClass::Data;
-    }
-    error
 }

@@ -113,6 +113,15 @@ pub struct PipelineStatus {
     pub sinks: Vec<SinkStatus>,
 }
 
+impl PipelineStatus {
+    /// The tables of the source whose rows go to a target, as far as seen.
+    pub(crate) fn sources_of(&self, target: &TableId) -> Vec<TableId> {
+        let led = self.routes.iter().filter(|(_, targets)| targets.contains(target));
+        let sources: Vec<TableId> = led.map(|(source, _)| source.clone()).collect();
+        if sources.is_empty() { vec![target.clone()] } else { sources }
+    }
+}
+
 /// How a pipeline ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PipelineExit {

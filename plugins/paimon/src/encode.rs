@@ -194,12 +194,12 @@ fn refuse_changes(batch: &Batch) -> Result<()> {
     for (row, op) in (0u32..).zip(batch.ops()).filter(|(_, op)| !matches!(op, Op::Insert | Op::Read)) {
         let error = refusal.take().unwrap_or_else(|| {
             let message = format!(
-                "rows of table {table} are updated or deleted, but it has no key, so that the lake only takes new rows: \
-                 give it a primary key, or leave it out"
+                "rows of table {table} are updated or deleted, but it has no key, so that the lake only takes new rows of \
+                 it; once it has a primary key, a new pipeline can write it into another warehouse"
             );
             PluginError::data("append-only", message).with_table(table)
         });
-        refusal = Some(error.with_row(row, format!("its op is {op:?}")));
+        refusal = Some(error.with_row(row, format!("a row of kind {}", op.name())));
     }
     refusal.map_or(Ok(()), Err)
 }

@@ -35,7 +35,7 @@ const CONTRACT: [(&str, &str); 8] = [
     (
         "deletes",
         "a delete removes the row of its key; tables without a key take new rows only, an update or delete of one is an \
-         error that names the rows",
+         error that names the rows by their place in the source's log",
     ),
     (
         "versions",

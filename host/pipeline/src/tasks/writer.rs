@@ -12,7 +12,9 @@ use crate::channel::Receiver;
 use crate::failpoints;
 use crate::failure::Failure;
 use crate::metrics::SinkMetrics;
-use crate::retry::{Backoff, whole};
+use crate::refused::whole;
+use crate::retry::Backoff;
+use crate::status::PipelineStatus;
 
 /// One writer and its surroundings.
 pub(crate) struct WriterTask {
@@ -23,6 +25,7 @@ pub(crate) struct WriterTask {
     pub(crate) ending: watch::Receiver<bool>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: SinkMetrics,
+    pub(crate) status: watch::Receiver<PipelineStatus>,
     pub(crate) sink_id: String,
     pub(crate) sink: usize,
     pub(crate) subtask: usize,
@@ -60,7 +63,8 @@ impl WriterTask {
         let began = self.clock.elapsed();
         let mut backoff = self.backoff();
         while let Err(error) = self.writer.write(batch).await {
-            backoff.wait(whole(error), "write").await?;
+            let sources = || self.status.borrow().sources_of(&batch.schema().table);
+            backoff.wait(whole(error, batch, sources), "write").await?;
         }
         self.metrics.rows.inc_by(batch.rows() as u64);
         self.metrics.batches.inc();

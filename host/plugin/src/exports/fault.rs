@@ -176,7 +176,7 @@ impl Faults {
 /// What a person can do; `of` is the use of the plugin: `sink lake`.
 fn instruction(of: &str, blame: Blame, retry: Retry, names_table: bool) -> String {
     match blame {
-        Blame::Data => format!("mend the rows at the source, or leave their table out of {of}"),
+        Blame::Data => "do as it says, or leave their table out with `!` in `tables` of [source]".into(),
         Blame::Config if names_table => format!(
             "do as it says, or leave the table out with `!` in `tables` of [source]; the options of {of} may decide about it, \
              too"

@@ -11,7 +11,8 @@ use tokio::sync::mpsc;
 use super::{Ground, Job, Part, Routed, Work};
 use crate::failure::{Failure, bug};
 use crate::metrics::PathMetrics;
-use crate::retry::{Backoff, whole};
+use crate::refused::whole;
+use crate::retry::Backoff;
 use crate::setup::PathSetup;
 
 /// Tables that one source table's rows may be spread over.
@@ -162,7 +163,7 @@ impl Lane {
             rows = loop {
                 match transform.process(&rows).await {
                     Ok(out) => break out,
-                    Err(error) => backoff.wait(whole(error), "transform.process").await?,
+                    Err(error) => backoff.wait(whole(error, &rows, || vec![id.clone()]), "transform.process").await?,
                 }
             };
         }
@@ -189,7 +190,7 @@ impl Lane {
             let answer = loop {
                 match router.route_rows(rows).await {
                     Ok(answer) => break answer,
-                    Err(error) => backoff.wait(whole(error), "route.route-rows").await?,
+                    Err(error) => backoff.wait(whole(error, rows, || vec![id.clone()]), "route.route-rows").await?,
                 }
             };
             let parts = parts(rows, &answer.of_row, answer.targets.len());

@@ -35,6 +35,7 @@ fn retry_and_blame_decide_what_now() {
 #[test]
 fn the_instruction_is_about_who_can_mend_it() {
     for (retry, blame, names_table, expected) in [
+        (Retry::Never, Blame::Data, true, "do as it says, or leave their table out with `!` in `tables` of [source]"),
         (Retry::Never, Blame::Config, false, "mend the options of sink lake in the pipeline file"),
         (Retry::Never, Blame::Config, true, "do as it says, or leave the table out with `!` in `tables` of [source]"),
         (Retry::Never, Blame::Remote, true, "put the target of sink lake right as it says, then start again"),
