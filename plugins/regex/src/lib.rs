@@ -37,8 +37,12 @@ impl Route for Patterns {
 
     fn on_schema(&mut self, schema: &Arc<Schema>) -> Result<TableRoute> {
         let name = schema.table.to_string();
-        let found = self.patterns.iter().find_map(|pattern| pattern.captures(&name));
-        let captures = found.ok_or_else(|| refuse("table-unmatched", &format!("no pattern matches table {name}")))?;
+        let found = self.patterns.iter().find_map(|pattern| Some((pattern, pattern.captures(&name)?)));
+        let (pattern, captures) =
+            found.ok_or_else(|| refuse("table-unmatched", &format!("no pattern matches table {name}")))?;
+        if let Some(group) = groups_of(&self.to).find(|group| !has_group(pattern, group)) {
+            return Err(group_missing(group, &name));
+        }
         let mut target = String::new();
         captures.expand(&self.to, &mut target);
         match target.split_once('.') {
@@ -48,6 +52,47 @@ impl Route for Patterns {
             _ => Err(refuse("target-unusable", &format!("`to` makes {target:?} of table {name}, which is no table"))),
         }
     }
+}
+
+/// The groups that `to` names, told apart as [`regex::Captures::expand`] does.
+fn groups_of(to: &str) -> impl Iterator<Item = &str> {
+    let mut rest = to;
+    std::iter::from_fn(move || {
+        loop {
+            let (_, after) = rest.split_once('$')?;
+            if let Some(escaped) = after.strip_prefix('$') {
+                rest = escaped;
+                continue;
+            }
+            if let Some((group, behind)) = after.strip_prefix('{').and_then(|braced| braced.split_once('}')) {
+                rest = behind;
+                return Some(group);
+            }
+            let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
+            rest = &after[end..];
+            if end > 0 {
+                return Some(&after[..end]);
+            }
+        }
+    })
+}
+
+fn has_group(pattern: &Regex, group: &str) -> bool {
+    match group.parse::<usize>() {
+        Ok(number) => number < pattern.captures_len(),
+        Err(_) => pattern.capture_names().flatten().any(|name| name == group),
+    }
+}
+
+/// Says how a group is written before a letter, in the pipeline file, where a plain `${` is a reference.
+fn group_missing(group: &str, table: &str) -> PluginError {
+    let digits = group.find(|c: char| !c.is_ascii_digit()).unwrap_or(group.len());
+    let hint = match group.split_at(digits) {
+        ("", _) | (_, "") => String::new(),
+        (number, text) => format!("; write `$${{{number}}}{text}` for group {number} and {text:?} behind it"),
+    };
+    let message = format!("`to` names the group {group:?}, which the pattern that matches table {table} has not{hint}");
+    refuse("group-missing", &message)
 }
 
 /// A pattern of the pipeline file over the whole `database.table`; a part that is only `*` matches every name.
@@ -101,11 +146,29 @@ mod tests {
         for (patterns, to, code) in [
             (&["a.*"][..], "nowhere", "target-without-dot"),
             (&["a.(.*"], "t.x", "pattern-unusable"),
-            (&["a.(.*)"], "t.$2", "target-unusable"),
+            (&["a.(.*)"], "t.$2", "group-missing"),
+            (&["a.(.*)"], "t.x$1_y", "group-missing"),
+            (&["a.(?<one>.*)"], "t.${on}", "group-missing"),
+            (&["a.(x?).*"], "t.$1", "target-unusable"),
             (&["b.*"], "t.x", "table-unmatched"),
         ] {
             assert_eq!(target(patterns, to, "a.b").unwrap_err().code, code);
         }
+    }
+
+    #[test]
+    fn a_group_that_a_letter_follows_is_shown_as_it_is_written() {
+        let said = |to| target(&["crm.(.*)"], to, "crm.a").unwrap_err().message.clone();
+        assert_eq!(
+            said("ods.$1_x"),
+            "`to` names the group \"1_x\", which the pattern that matches table crm.a has not; write `$${1}_x` for group 1 \
+             and \"_x\" behind it"
+        );
+        for to in ["ods.$7", "ods.$name"] {
+            assert!(said(to).ends_with("has not"), "{to}");
+        }
+        let groups = |to| groups_of(to).collect::<Vec<_>>();
+        assert_eq!(groups("$$1.${a}$0x$-$b${c"), ["a", "0x", "b"]);
     }
 
     #[test]

@@ -73,13 +73,19 @@ fn resolve(reference: &str, base: &Path, lookup: &dyn Lookup) -> Result<String, 
     if !is_name {
         return Err(Finding::error(
             "a reference names neither a variable nor a file",
-            "write `${NAME}` or `${file:/path}`; a plain `${` is written `$${`",
+            match reference.is_empty() || reference.contains(|c: char| !c.is_ascii_digit()) {
+                true => "write `${NAME}` or `${file:/path}`; a plain `${` is written `$${`".to_owned(),
+                false => format!("for the group of a pattern write `$${{{reference}}}`: a plain `${{` is a reference"),
+            },
         ));
     }
     lookup.variable(reference).ok_or_else(|| {
         Finding::error(
             format!("environment variable `{reference}` is not set"),
-            format!("set it for this process, e.g. `export {reference}=…`, or write `${{file:/path}}`"),
+            format!(
+                "set it for this process, e.g. `export {reference}=…`, or write `${{file:/path}}`; a plain `${{` is written \
+                 `$${{`"
+            ),
         )
     })
 }
@@ -163,6 +169,14 @@ mod tests {
         check("${file:/none}", Err(&["file `/none` cannot be read: there is no such file"]));
         check("${file:/run/bytes}", Err(&["file `/run/bytes` is not UTF-8 text"]));
         check("${file:/run/long}", Err(&["file `/run/long` has more than 65536 bytes"]));
+    }
+
+    #[test]
+    fn what_is_meant_for_a_plugin_is_shown_as_it_is_written() {
+        for (text, says) in [("t.${1}_x", "write `$${1}`"), ("${x y}", "is written `$${`"), ("${name}", "is written `$${`")] {
+            let findings = expand(text, Path::new("/"), &World).err().unwrap();
+            assert!(findings[0].instruction.contains(says), "{text}: {}", findings[0].instruction);
+        }
     }
 
     #[test]
