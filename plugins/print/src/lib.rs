@@ -115,6 +115,7 @@ mod tests {
     fn an_output_that_is_closed_ends_the_pipeline() {
         let rows = Table::new("d.t").key("id", LogicalType::Int64).rows(1).insert(row![1]);
         let error = print(&rows, &Output { bytes_max: 10, ..Output::default() }).unwrap_err();
+        assert_eq!(error.message, "standard output takes no more lines: what reads it has gone");
         assert_eq!((error.code.as_str(), error.retry), ("output-closed", Retry::Never));
     }
 

@@ -1,6 +1,6 @@
 //! Prints rows as they come.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::sync::Arc;
 
 use cdchost_sdk::json_lines::{self, Metadata};
@@ -34,7 +34,12 @@ impl<W: Write + 'static> Writer for PrintWriter<W> {
         // What part of the lines is out is not known after a fault, and printing them again is what this sink may do.
         let printed = self.out.write_all(&self.lines).and_then(|()| self.out.flush());
         printed.map_err(|error| {
-            let message = format!("standard output takes no more lines: {error}");
+            let why = match error.kind() {
+                // A stream that the host has closed may also just take no bytes.
+                ErrorKind::BrokenPipe | ErrorKind::WriteZero => "what reads it has gone".to_owned(),
+                _ => format!("{error}; the log of the host says why"),
+            };
+            let message = format!("standard output takes no more lines: {why}");
             PluginError::remote("output-closed", message).with_retry(cdchost_sdk::Retry::Never)
         })?;
         runtime::counter_add("rows_total", batch.rows() as u64);

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::data::text::{push_date, push_decimal128, push_decimal256, push_time, push_timestamp};
 use crate::data::{Bits, OptionalTexts};
@@ -23,7 +23,7 @@ pub const SCHEMA_CHANGES: [&str; 8] = [
 ];
 
 /// What a line can carry of a change, as it stands in a sink's options.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metadata {
     /// A number that grows with each change of the source.

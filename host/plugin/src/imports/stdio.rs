@@ -116,7 +116,14 @@ impl<T: Taker> Pollable for Stream<T> {
 
 impl<T: Taker> OutputStream for Stream<T> {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        self.0.take(&bytes).map_err(|error| StreamError::LastOperationFailed(error.into()))
+        self.0.take(&bytes).map_err(|error| match error.kind() {
+            // The guest is told no more of other errors than that there was one.
+            io::ErrorKind::BrokenPipe => StreamError::Closed,
+            _ => {
+                tracing::error!(event = "output-failed", reason = %error, "standard output takes no more lines");
+                StreamError::LastOperationFailed(error.into())
+            }
+        })
     }
 
     fn flush(&mut self) -> StreamResult<()> {
