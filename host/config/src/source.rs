@@ -88,7 +88,7 @@ pub enum ZeroDate {
 /// Encryption of connections to a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// How much is asked for; default: `preferred` for a loopback address, `verify-identity` for any other.
+    /// How much is asked for; where none is given, see [`TlsConfig::mode_for`].
     pub mode: Option<TlsMode>,
     /// PEM file of the authorities to trust (default: the public ones).
     pub ca: Option<PathBuf>,
@@ -98,6 +98,19 @@ pub struct TlsConfig {
     pub key: Option<PathBuf>,
     /// Ask the server for its RSA key when a password must be sent without TLS (default: only on loopback).
     pub allow_public_key_retrieval: Option<bool>,
+}
+
+impl TlsConfig {
+    /// How much is asked of a server. Where the file does not say it: `verify-identity`; on a loopback address, whose
+    /// certificate is seldom made out to it, `verify-ca` where there is a `ca` and `preferred` where there is none.
+    pub fn mode_for(&self, is_loopback: bool) -> TlsMode {
+        match (self.mode, is_loopback) {
+            (Some(mode), _) => mode,
+            (None, false) => TlsMode::VerifyIdentity,
+            (None, true) if self.ca.is_some() => TlsMode::VerifyCa,
+            (None, true) => TlsMode::Preferred,
+        }
+    }
 }
 
 /// How much encryption is asked for.
@@ -113,4 +126,23 @@ pub enum TlsMode {
     VerifyCa,
     /// As `verify-ca`, and the certificate must be the host's.
     VerifyIdentity,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_authority_that_is_named_is_asked() {
+        for (mode, ca, is_loopback, expect) in [
+            (None, false, true, TlsMode::Preferred),
+            (None, true, true, TlsMode::VerifyCa),
+            (None, false, false, TlsMode::VerifyIdentity),
+            (None, true, false, TlsMode::VerifyIdentity),
+            (Some(TlsMode::Required), false, false, TlsMode::Required),
+        ] {
+            let tls = TlsConfig { mode, ca: ca.then(|| "ca.pem".into()), ..TlsConfig::default() };
+            assert_eq!(tls.mode_for(is_loopback), expect, "{mode:?} {ca} {is_loopback}");
+        }
+    }
 }

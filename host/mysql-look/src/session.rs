@@ -97,10 +97,8 @@ fn options(config: &MysqlConfig, host: &str) -> ConnectOptions {
     let name = name.trim_start_matches('[').trim_end_matches(']');
     let is_loopback = name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
     let mut options = ConnectOptions::new(name, port, config.username.clone(), "");
-    let mode =
-        config.tls.mode.unwrap_or(if is_loopback { ConfigTlsMode::Preferred } else { ConfigTlsMode::VerifyIdentity });
     options.tls = TlsOptions {
-        mode: match mode {
+        mode: match config.tls.mode_for(is_loopback) {
             ConfigTlsMode::Disabled => TlsMode::Disabled,
             ConfigTlsMode::Preferred => TlsMode::Preferred,
             ConfigTlsMode::Required => TlsMode::Required,

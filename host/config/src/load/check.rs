@@ -77,6 +77,13 @@ fn tls(reader: &mut Reader<'_>, node: &Node<'_>, config: &PipelineConfig) {
         let message = "`cert` in [source.tls] is not used with mode = \"disabled\"";
         refuse("cert", message, "choose another `mode`, or take `cert` and `key` out");
     }
+    for (key, path) in [("ca", &tls.ca), ("cert", &tls.cert), ("key", &tls.key)] {
+        let Some(Err(error)) = path.as_ref().map(|path| reader.lookup.file(path)) else { continue };
+        let place = reader.places.find(&format!("{}.{key}", node.path));
+        let message = format!("the file of `{key}` in [source.tls] cannot be read: {error}");
+        let instruction = "name a PEM file that this user may read";
+        reader.findings.push(crate::Finding::error(message, instruction).at(place));
+    }
     let remote = config.source.hosts.iter().any(|host| !is_loopback(host));
     if remote && matches!(tls.mode, Some(TlsMode::Disabled | TlsMode::Preferred | TlsMode::Required)) {
         let place = reader.places.find("source.tls.mode");

@@ -12,8 +12,9 @@ impl Lookup for World {
         self.0.get(name).map(|&value| value.to_owned())
     }
 
-    fn file(&self, _: &Path) -> io::Result<Vec<u8>> {
-        Err(io::ErrorKind::NotFound.into())
+    fn file(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let is_there = path.extension().is_some_and(|extension| extension == "pem");
+        if is_there { Ok(Vec::new()) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 }
 

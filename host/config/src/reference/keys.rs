@@ -262,7 +262,7 @@ static TLS: Section = closed(
                 words: &["disabled", "preferred", "required", "verify-ca", "verify-identity"],
                 not_offered: &[],
             },
-            "`preferred` for a loopback address, `verify-identity` for any other",
+            "`verify-identity`; for a loopback address `verify-ca` with a `ca`, `preferred` without",
             "How much is asked for. Only the last two know whom they talk to.",
         ),
         optional("ca", Kind::Path, "the public authorities", "PEM file of the authorities to trust."),
