@@ -170,6 +170,17 @@ impl MysqlSource {
             check_tables(&mut connection, &mut discovery, (patterns, &self.config.tables), self.config.watermark)
                 .await?;
         }
+        let found =
+            discovery.tables.keys().chain(&discovery.refused).map(|id| (id.database.as_str(), id.table.as_str()));
+        let found: Vec<_> = found.collect();
+        // Where nothing is found at all, that is the finding.
+        for pattern in patterns.unmet(&found).filter(|_| !found.is_empty()) {
+            tracing::warn!(
+                event = "pattern-unmet",
+                pattern,
+                "this pattern of `tables` matches no table that the account can see"
+            );
+        }
         findings.append(&mut discovery.findings);
         discovery.findings = findings;
         Ok(Look { server, known: reached, discovery, lower_case_names: facts.lower_case_names, rules })
