@@ -220,6 +220,10 @@ async fn a_check_says_where_rows_go_and_how_a_server_is_healed() -> Result<()> {
     let said = String::from_utf8(differing.stdout)?;
     assert_eq!(differing.status.code(), Some(2), "{said}");
     assert!(said.contains("are both routed to ods.customers, and differ: they have 3 and 4 columns"), "{said}");
+    let file = fs::read_to_string(folder.path().join("pipeline.toml"))?;
+    let route = 1 + file.lines().position(|line| line == "[[route]]").context("a route")?;
+    let refused = said.lines().find(|line| line.contains("are both routed to")).context("what is refused")?;
+    assert!(refused.starts_with(&format!("pipeline.toml:{route}:")), "the route is in line {route}: {refused}");
     names_are_refused_together(&server).await
 }
 
@@ -293,6 +297,30 @@ async fn names_that_no_table_has_start_nothing() -> Result<()> {
         let output = cdchost(&folder, &run)?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
+    Ok(())
+}
+
+/// A pattern of the source that no table has, beside one that has some, is said; and signals of one instant are one.
+#[tokio::test]
+async fn a_pattern_beside_others_is_named_and_two_signals_at_once_drain() -> Result<()> {
+    let folder = Folder::new("passage-pattern")?;
+    let (_server, mut pipeline) = stage(&folder, ("file", "path = \"lake/out\"\n")).await?;
+    let file = fs::read_to_string(pipeline.file())?.replace("[\"passage.*\"]", "[\"passage.*\", \"passage.nixda\"]");
+    fs::write(pipeline.file(), file)?;
+    let output = cdchost(&folder, &["check"])?;
+    let said = String::from_utf8([output.stdout, output.stderr].concat())?;
+    ensure!(output.status.success(), "{said}");
+    let named = "this pattern of `tables` matches no table that the account can see";
+    assert!(said.lines().any(|line| line.contains(named) && line.contains("passage.nixda")), "{said}");
+
+    pipeline.start(project::program()?, &[], &[])?;
+    pipeline.wait_until("something is committed", LIMIT, |status| status["epoch"]["committed"].is_u64())?;
+    pipeline.signal("TERM")?;
+    pipeline.signal("TERM")?;
+    let ended = pipeline.wait_for_end(LIMIT)?;
+    let log = fs::read_to_string(pipeline.log())?;
+    ensure!(ended.success() && log.contains("\"state\":\"stopped\""), "{ended}: {log}");
+    assert!(log.lines().any(|line| line.contains(named) && line.contains("passage.nixda")), "{log}");
     Ok(())
 }
 

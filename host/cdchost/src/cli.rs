@@ -20,9 +20,11 @@ Examples:
 Exit codes:
   0  ended as it was told to, everything committed
   1  failed while running: the last lines say the class, the reason and what to do
-  2  refused: command line, pipeline file or plugin
-  3  refused: source, store or sink unreachable, a missing right, a second host on the same state
-  130, 143  ended by a second SIGINT or SIGTERM, without a final checkpoint";
+  2  refused: command line, pipeline file or plugin; also an account, a password or tables of the file that the
+     server does not know
+  3  refused: source, store or sink unreachable or not set up for this, a missing right, a second host on the same
+     state
+  130, 143  ended by a SIGINT or SIGTERM a second or more after the first, without a final checkpoint";
 
 /// Streams changes of databases into WASM plugins, each change once.
 #[derive(Debug, Parser)]
@@ -36,8 +38,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Runs a pipeline until it is told to stop, or until its input ends
     ///
-    /// SIGTERM or SIGINT (ctrl-c) drains it, makes a final checkpoint, commits it and ends with 0; a second one ends
-    /// the process at once. After any end, the same command goes on where it was.
+    /// SIGTERM or SIGINT (ctrl-c) drains it, makes a final checkpoint, commits it and ends with 0; a second one, a
+    /// second or more later, ends the process at once. After any end, the same command goes on where it was.
     #[command(after_help = EXAMPLES)]
     Run(RunArguments),
 

@@ -1,10 +1,10 @@
 //! How far a running pipeline is: bars on a terminal, lines anywhere else.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use cdchost_connector::{SnapshotState, SourcePhase};
-use cdchost_model::{Epoch, TableId};
+use cdchost_model::TableId;
 use cdchost_pipeline::{PipelineState, PipelineStatus};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use tokio::sync::watch;
@@ -29,18 +29,21 @@ pub(crate) async fn show(screen: Screen, status: watch::Receiver<PipelineStatus>
 
 async fn draw(bars: MultiProgress, status: watch::Receiver<PipelineStatus>, now_micros: impl Fn() -> i64) {
     let mut board = Board::new(bars);
+    let mut known = Known::default();
     let mut meter = Meter::new(Instant::now());
     let mut tick = tokio::time::interval(DRAW_EVERY);
     while status.has_changed().is_ok() {
         tick.tick().await;
         let status = status.borrow().clone();
+        known.tell_new(&status);
         meter.look(&status, Instant::now());
-        board.draw(&status, &meter.summary(&status, now_micros(), Instant::now()));
+        board.draw(&status, &meter.summary(&status, now_micros()));
     }
 }
 
 async fn tell(mut status: watch::Receiver<PipelineStatus>, now_micros: impl Fn() -> i64) {
     let mut meter = Meter::new(Instant::now());
+    let mut known = Known::default();
     let (mut said, mut said_at) = (None, Instant::now());
     loop {
         let changed = tokio::time::timeout(LINE_EVERY, status.changed()).await;
@@ -49,13 +52,35 @@ async fn tell(mut status: watch::Receiver<PipelineStatus>, now_micros: impl Fn()
         }
         let status = status.borrow_and_update().clone();
         let (step, now) = (step(&status), Instant::now());
+        known.tell_new(&status);
         if said.as_ref() == Some(&step) && now.duration_since(said_at) < LINE_EVERY {
             continue;
         }
         meter.look(&status, now);
-        let summary = meter.summary(&status, now_micros(), now);
+        let summary = meter.summary(&status, now_micros());
         tracing::info!(target: RUN, event = "progress", "{summary}");
         (said, said_at) = (Some(step), now);
+    }
+}
+
+/// The tables that were there; each that comes later has a line of its own.
+#[derive(Debug, Default)]
+struct Known(BTreeSet<TableId>);
+
+impl Known {
+    fn tell_new(&mut self, status: &PipelineStatus) {
+        for table in self.new_ones(status) {
+            let table = printable(&table.to_string());
+            tracing::info!(target: RUN, event = "table-taken-in", table, "table {table} is new, and is taken in");
+        }
+    }
+
+    /// Those that were not there at the look before.
+    fn new_ones(&mut self, status: &PipelineStatus) -> Vec<TableId> {
+        let is_first = self.0.is_empty();
+        let new: Vec<_> = status.source.tables.keys().filter(|table| !self.0.contains(*table)).cloned().collect();
+        self.0.extend(new.iter().cloned());
+        if is_first { Vec::new() } else { new }
     }
 }
 
@@ -65,9 +90,13 @@ fn step(status: &PipelineStatus) -> (&'static str, usize) {
     (doing(status), done)
 }
 
+/// A call that failed so often is said to be held up: fewer are the usual noise of networks.
+const HELD_UP_FROM: u64 = 3;
+
 /// What the pipeline is doing, in a word.
 fn doing(status: &PipelineStatus) -> &'static str {
     match status.state {
+        PipelineState::Running if status.held_up.values().any(|held| held.tries >= HELD_UP_FROM) => "held up",
         PipelineState::Running if status.source.caught_up && status.source.phase == SourcePhase::Streaming => {
             "caught up"
         }
@@ -79,19 +108,19 @@ fn doing(status: &PipelineStatus) -> &'static str {
 /// The time that a speed is measured over.
 const SPEED_OVER: Duration = Duration::from_secs(5);
 
-/// Measures what a status alone does not say: speed, and the age of the last checkpoint.
+/// Measures what a status alone does not say: speed, and the most rows so far.
 struct Meter {
     /// Rows at moments of the last [`SPEED_OVER`], oldest first; one a look at most.
     looks: VecDeque<(Instant, u64)>,
     /// The tables were there at the last look.
     has_tables: bool,
-    committed: Option<Epoch>,
-    committed_at: Instant,
+    /// The most rows that there were at a look. After a restart some come again, and do not count again.
+    most: u64,
 }
 
 impl Meter {
     fn new(now: Instant) -> Self {
-        Self { looks: [(now, 0)].into(), has_tables: false, committed: None, committed_at: now }
+        Self { looks: [(now, 0)].into(), has_tables: false, most: 0 }
     }
 
     fn look(&mut self, status: &PipelineStatus, now: Instant) {
@@ -105,9 +134,7 @@ impl Meter {
         while self.looks.get(1).is_some_and(|(second, _)| now.duration_since(*second) > SPEED_OVER) {
             self.looks.pop_front();
         }
-        if status.committed != self.committed {
-            (self.committed, self.committed_at) = (status.committed, now);
-        }
+        self.most = self.most.max(rows);
     }
 
     fn rows_per_second(&self) -> u64 {
@@ -117,29 +144,39 @@ impl Meter {
         u64::try_from(rate).unwrap_or(u64::MAX)
     }
 
-    fn summary(&self, status: &PipelineStatus, now_micros: i64, now: Instant) -> String {
+    fn summary(&self, status: &PipelineStatus, now_micros: i64) -> String {
         let source = &status.source;
-        let state = doing(status);
-        let done = source.tables.values().filter(|table| table.snapshot == SnapshotState::Done).count();
-        let chunks: u64 = source.tables.values().map(|table| table.chunks_done).sum();
-        let tables = source.tables.len();
-        let rows = grouped(rows(status));
-        let mut parts = vec![format!("{state}: {done} of {tables} tables read, {chunks} chunks, {rows} rows")];
-        parts.push(format!("{} rows/s", grouped(self.rows_per_second())));
+        let mut parts = vec![format!("{}{}", doing(status), self.read(status))];
         if let Some(lag) = lag_ms(source, now_micros) {
             parts.push(format!("lag {}.{} s", grouped((lag / 1_000).unsigned_abs()), lag % 1_000 / 100));
         }
-        if let Some(epoch) = status.committed {
-            let age = now.duration_since(self.committed_at).as_secs();
-            parts.push(format!("checkpoint {epoch} committed {age} s ago"));
+        let seconds = |at: i64| grouped((now_micros.saturating_sub(at).max(0) / 1_000_000).unsigned_abs());
+        if let (Some(epoch), Some(at)) = (status.committed, status.committed_micros) {
+            parts.push(format!("checkpoint {epoch} committed {} s ago", seconds(at)));
+        }
+        if let Some(at) = status.unchanged_micros {
+            parts.push(format!("nothing new since as of {} s ago", seconds(at)));
         }
         if status.restarts > 0 {
             parts.push(format!("{} restarts", status.restarts));
         }
+        parts.extend(status.told_held_up(now_micros).map(|held| printable(&held)));
         if let (PipelineState::Restarting, Some(reason)) = (status.state, &status.reason) {
             parts.push(printable(&reason.message));
         }
         parts.join(", ")
+    }
+
+    /// How far the tables are; nothing before they are known.
+    fn read(&self, status: &PipelineStatus) -> String {
+        let tables = &status.source.tables;
+        if tables.is_empty() {
+            return String::new();
+        }
+        let done = tables.values().filter(|table| table.snapshot == SnapshotState::Done).count();
+        let chunks: u64 = tables.values().map(|table| table.chunks_done).sum();
+        let (rows, rate) = (grouped(self.most), grouped(self.rows_per_second()));
+        format!(": {done} of {} tables read, {chunks} chunks, {rows} rows, {rate} rows/s", tables.len())
     }
 }
 
@@ -221,7 +258,9 @@ fn style(template: &str) -> ProgressStyle {
 
 #[cfg(test)]
 mod tests {
-    use cdchost_connector::{SourceProgress, TableProgress};
+    use cdchost_connector::{SourceProgress, StopClass, TableProgress};
+    use cdchost_model::Epoch;
+    use cdchost_pipeline::{HeldUp, Reason};
 
     use super::*;
 
@@ -231,7 +270,8 @@ mod tests {
         let done = TableProgress { snapshot: SnapshotState::Done, changes: 1, ..TableProgress::default() };
         let tables = [(TableId::new("s", "a"), table), (TableId::new("s", "b"), done)].into();
         let source = SourceProgress { phase: SourcePhase::Snapshot, tables, ..SourceProgress::default() };
-        PipelineStatus { state: PipelineState::Running, committed: Some(Epoch(3)), source, ..PipelineStatus::default() }
+        let (state, committed, committed_micros) = (PipelineState::Running, Some(Epoch(3)), Some(8_000_000));
+        PipelineStatus { state, committed, committed_micros, source, ..PipelineStatus::default() }
     }
 
     #[test]
@@ -241,7 +281,7 @@ mod tests {
         let later = start + Duration::from_secs(10);
         meter.look(&status(9_999), start);
         meter.look(&status(49_999), later);
-        let line = meter.summary(&status(49_999), 0, later + Duration::from_secs(2));
+        let line = meter.summary(&status(49_999), 20_000_000);
         let expect =
             "snapshot: 1 of 2 tables read, 2 chunks, 50,000 rows, 4,000 rows/s, checkpoint 3 committed 12 s ago";
         assert_eq!(line, expect);
@@ -271,8 +311,60 @@ mod tests {
     fn lag_is_told_in_seconds() {
         let mut status = status(0);
         status.source.event_time_micros = Some(1_000_000);
-        let now = Instant::now();
-        assert!(Meter::new(now).summary(&status, 3_340_000, now).contains("lag 2.3 s"));
+        let line = |status: &PipelineStatus| Meter::new(Instant::now()).summary(status, 3_340_000);
+        assert!(line(&status).contains("lag 2.3 s"));
+        status.source.phase = SourcePhase::Ended;
+        assert!(!line(&status).contains("lag"), "a run that has ended is behind nothing");
+    }
+
+    #[test]
+    fn rows_that_come_again_are_not_fewer_rows() {
+        let start = Instant::now();
+        let mut meter = Meter::new(start);
+        meter.look(&status(519_168), start);
+        meter.look(&status(515_768), start + Duration::from_secs(1));
+        assert!(meter.summary(&status(515_768), 0).contains("519,169 rows"));
+    }
+
+    #[test]
+    fn a_source_that_only_begins_has_no_tables_to_count() {
+        assert_eq!(Meter::new(Instant::now()).summary(&PipelineStatus::default(), 0), "starting");
+    }
+
+    #[test]
+    fn a_quiet_pipeline_is_told_from_one_whose_checkpoints_do_not_come() {
+        let meter = Meter::new(Instant::now());
+        let mut status = status(1);
+        status.unchanged_micros = Some(77_000_000);
+        let line = meter.summary(&status, 78_000_000);
+        assert!(line.ends_with("checkpoint 3 committed 70 s ago, nothing new since as of 1 s ago"), "{line}");
+    }
+
+    #[test]
+    fn what_is_held_up_is_said_with_its_reason() {
+        let meter = Meter::new(Instant::now());
+        let mut status = status(1);
+        (status.source.phase, status.source.caught_up) = (SourcePhase::Streaming, true);
+        assert_eq!(doing(&status), "caught up");
+        let (code, message, instruction) = ("full".into(), "no space left on device".into(), "make room".into());
+        let reason = Reason { class: StopClass::Storage, code, message, instruction };
+        let held = HeldUp { since_micros: 10_000_000, tries: HELD_UP_FROM, reason };
+        status.held_up.insert("sink lake: commit".into(), held);
+        let line = meter.summary(&status, 72_000_000);
+        let why = "sink lake: commit fails again and again for 62 s: no space left on device";
+        assert!(line.starts_with("held up: ") && line.ends_with(why), "{line}");
+    }
+
+    #[test]
+    fn only_tables_that_come_later_are_new() {
+        let mut known = Known::default();
+        let mut status = status(1);
+        assert_eq!(known.new_ones(&PipelineStatus::default()), []);
+        assert_eq!(known.new_ones(&status), []);
+        let table = TableId::new("s", "later");
+        status.source.tables.insert(table.clone(), TableProgress::default());
+        assert_eq!(known.new_ones(&status), [table]);
+        assert_eq!(known.new_ones(&status), []);
     }
 
     #[test]

@@ -15,8 +15,8 @@ use crate::failpoints;
 use crate::failure::{Failure, bug};
 use crate::handle::CheckpointRequest;
 use crate::metrics::PipelineMetrics;
-use crate::retry::Backoff;
-use crate::status::PipelineStatus;
+use crate::retry::Caller;
+use crate::status::{PipelineStatus, Reason};
 use crate::tasks::{CommitterMessage, Report};
 
 pub(crate) mod content;
@@ -63,6 +63,8 @@ pub(crate) struct Checkpointer {
     pub(crate) chain: Chain,
     pub(crate) config: CheckpointConfig,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Calls the store.
+    pub(crate) caller: Caller,
     /// The configuration as JSON, for the records.
     pub(crate) shown_config: String,
     /// Puts offsets in words for the log.
@@ -214,7 +216,9 @@ impl Checkpointer {
             return Ok(());
         }
         let (class, holdup) = in_flight.holdup(&self.sinks);
-        let message = format!("checkpoint of epoch {} took longer than allowed: {holdup}", in_flight.epoch);
+        let held = self.status.borrow().told_held_up(self.clock.now_micros());
+        let held = held.map(|held| format!("; {held}")).unwrap_or_default();
+        let message = format!("checkpoint of epoch {} took longer than allowed: {holdup}{held}", in_flight.epoch);
         let error = ConnectorError::restart(class, "checkpoint-timeout", message);
         Err(error.with_instruction("raise [checkpoint] timeout if the work is large, else see what holds it up").into())
     }
@@ -276,18 +280,22 @@ impl Checkpointer {
     async fn note(&mut self, done: OpenEpoch) -> Result<(), Failure> {
         let epoch = done.epoch;
         failpoints::hit(failpoints::BEFORE_NOTE);
-        let mut backoff = Backoff::new(&self.clock, &self.metrics.checkpoint_retries);
+        let mut backoff = self.caller.call("note");
         while let Err(error) = self.chain.note_committed(epoch).await {
-            if !error.is_transient() || !backoff.pause(Duration::ZERO).await {
+            if !error.is_transient() || !backoff.pause(Duration::ZERO, Reason::of_store(&error)).await {
                 return Err(error.into());
             }
         }
+        drop(backoff);
         self.metrics.commit_seconds.observe(self.clock.elapsed().saturating_sub(done.since).as_secs_f64());
         self.metrics.epoch_committed.set(i64::try_from(epoch.0).unwrap_or(i64::MAX));
         tracing::info!(event = "committed", epoch = epoch.0);
         failpoints::hit(failpoints::AFTER_NOTE);
         self.state.committed = Some(epoch);
-        self.status.send_modify(|status| status.committed = Some(epoch));
+        let now = self.clock.now_micros();
+        self.status.send_modify(|status| {
+            (status.committed, status.committed_micros, status.unchanged_micros) = (Some(epoch), Some(now), None);
+        });
         answer(done.requests, epoch);
         if self.commands.capacity() > COMMAND_ROOM {
             let _ = self.commands.try_send(SourceCommand::Committed(epoch)); // the next one says it as well

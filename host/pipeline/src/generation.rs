@@ -7,6 +7,7 @@ use std::time::Duration;
 use cdchost_checkpoint::{Chain, Plan, Record, plan};
 use cdchost_connector::{OpenedSource, SourceContext, SourceEvent, SourceProgress, SourceRestore};
 use cdchost_model::{ChangeSeq, Cut, Epoch, Generation, SourceOffset, StateBlob};
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 
@@ -16,6 +17,7 @@ use crate::checkpointer::{Checkpointer, Drained, OPEN_EPOCHS_MAX, SinkPart, Stat
 use crate::failure::{Failure, bug};
 use crate::handle::CheckpointRequest;
 use crate::recovery::{Recovered, recover};
+use crate::retry::Caller;
 use crate::setup::PipelineSetup;
 use crate::status::{PipelineState, PipelineStatus};
 use crate::tasks::committer::CommitterTask;
@@ -47,6 +49,14 @@ pub(crate) struct Surroundings {
     pub(crate) nonce: u64,
 }
 
+impl Surroundings {
+    /// Makes calls that may be repeated, and shows where they are.
+    pub(crate) fn caller(&self, name: impl Into<String>, retries: &Counter) -> Caller {
+        let (clock, status) = (Arc::clone(&self.setup.clock), self.status.clone());
+        Caller { name: name.into(), clock, retries: retries.clone(), status }
+    }
+}
+
 /// A run's channels and tasks while they are put together.
 struct Wiring {
     tasks: JoinSet<Result<(), Failure>>,
@@ -58,7 +68,7 @@ struct Wiring {
 pub(crate) async fn run(around: Arc<Surroundings>) -> Result<Drained, Failure> {
     let setup = &around.setup;
     let early = open_early(setup).await?;
-    let mut recovered = recover(setup, around.nonce).await?;
+    let mut recovered = recover(&around).await?;
     show_recovered(&around.status, &recovered);
     warn_of_another_path(&recovered, setup.path.digest);
     let opened = match (early, &recovered.record) {
@@ -113,7 +123,11 @@ fn restore(record: &Record, target_change_seq: ChangeSeq) -> SourceRestore {
 
 fn show_recovered(status: &watch::Sender<PipelineStatus>, recovered: &Recovered) {
     let epoch = recovered.record.as_ref().map(|record| record.epoch());
+    let made = recovered.record.as_ref().map(|record| record.created_micros);
     status.send_modify(|status| {
+        if status.committed != epoch || status.committed_micros.is_none() {
+            (status.committed_micros, status.unchanged_micros) = (made, None);
+        }
         status.generation = Some(recovered.chain.generation());
         (status.durable, status.committed) = (epoch, epoch);
         for (shown, sink) in status.sinks.iter_mut().zip(&recovered.sinks) {
@@ -182,9 +196,8 @@ async fn start_sinks(
                 messages,
                 reports: wiring.reports.clone(),
                 ending: wiring.ending.clone(),
-                clock: Arc::clone(&setup.clock),
+                caller: around.caller(format!("sink {id}, writer {subtask}"), &metrics.retries),
                 metrics: metrics.clone(),
-                status: around.status.subscribe(),
                 sink_id: id.clone(),
                 sink: place,
                 subtask: subtask as usize,
@@ -197,8 +210,7 @@ async fn start_sinks(
             messages,
             reports: wiring.reports.clone(),
             ending: wiring.ending.clone(),
-            clock: Arc::clone(&setup.clock),
-            metrics,
+            caller: around.caller(format!("sink {id}"), &metrics.retries),
             sink: place,
         };
         wiring.tasks.spawn(task.run());
@@ -276,6 +288,7 @@ fn checkpointer(
         clock: Arc::clone(&setup.clock),
         shown_config: setup.config.clone(),
         source: Arc::clone(&setup.source),
+        caller: around.caller("checkpoint store", &setup.metrics.checkpoint_retries),
         commands,
         reports,
         stop: around.stop.clone(),
@@ -322,6 +335,9 @@ async fn show_progress(
 ) -> std::convert::Infallible {
     while progress.changed().await.is_ok() {
         let seen = progress.borrow_and_update().clone();
+        if seen.tables.is_empty() && !status.borrow().source.tables.is_empty() {
+            continue; // a source that only begins knows less than the one before it
+        }
         status.send_modify(|status| status.source = seen);
     }
     std::future::pending().await

@@ -24,5 +24,5 @@ pub use failpoints::arm_failpoints;
 pub use handle::{Pipeline, PipelineControl, PipelineHandle};
 pub use metrics::PipelineMetrics;
 pub use setup::{NamedColumn, PathSetup, PipelineSetup, RouteSetup, SinkSetup, TransformSetup};
-pub use status::{PipelineExit, PipelineState, PipelineStatus, Reason, SinkStatus};
-pub use tasks::lanes::{Plan, PlannedTable, Unmet, plan_tables};
+pub use status::{HeldUp, PipelineExit, PipelineState, PipelineStatus, Reason, SinkStatus};
+pub use tasks::lanes::{Plan, PlannedTable, RefusedPlan, Unmet, plan_tables};

@@ -8,11 +8,13 @@ use cdchost_checkpoint::{
 };
 use cdchost_connector::{Capabilities, CommitOutcome, Committer, Verdict};
 use cdchost_model::{ChangeSeq, Committable, Epoch, Generation, Lineage};
+use tokio::sync::watch;
 
 use crate::failpoints;
 use crate::failure::Failure;
-use crate::retry::Backoff;
-use crate::setup::{PipelineSetup, SinkSetup};
+use crate::generation::Surroundings;
+use crate::setup::SinkSetup;
+use crate::status::PipelineStatus;
 use crate::tasks::committer::{check_count, commit};
 
 /// A sink whose target stands where the record says.
@@ -42,13 +44,14 @@ struct Ground {
     change_seq: ChangeSeq,
 }
 
-pub(crate) async fn recover(setup: &PipelineSetup, nonce: u64) -> Result<Recovered, Failure> {
+pub(crate) async fn recover(around: &Surroundings) -> Result<Recovered, Failure> {
+    let setup = &around.setup;
     tracing::info!(event = "recovery-started", pipeline = setup.name);
     failpoints::hit(failpoints::BEFORE_CLAIM);
     let now = setup.clock.now_micros();
-    let (mut chain, state) = Chain::claim(setup.store.clone(), &setup.name, now, nonce).await?;
+    let (mut chain, state) = Chain::claim(setup.store.clone(), &setup.name, now, around.nonce).await?;
     let generation = chain.generation();
-    let Ground { record, lineage, first_epoch, sinks, change_seq } = match settle_all(setup, &mut chain, state).await {
+    let Ground { record, lineage, first_epoch, sinks, change_seq } = match settle_all(around, &mut chain, state).await {
         Ok(ground) => ground,
         // Where another run moves the targets on, they cannot fit what this one found. That is all there is to say.
         Err(failure) if failure.is_final() => match chain.overtaken().await? {
@@ -65,7 +68,8 @@ pub(crate) async fn recover(setup: &PipelineSetup, nonce: u64) -> Result<Recover
 }
 
 /// Settles what is durable at every sink, and checks how far the targets are.
-async fn settle_all(setup: &PipelineSetup, chain: &mut Chain, mut state: ChainState) -> Result<Ground, Failure> {
+async fn settle_all(around: &Surroundings, chain: &mut Chain, mut state: ChainState) -> Result<Ground, Failure> {
+    let setup = &around.setup;
     let generation = chain.generation();
     let plan = plan(&state)?;
     tracing::info!(event = "generation-claimed", generation = generation.0, plan = ?plan);
@@ -73,15 +77,17 @@ async fn settle_all(setup: &PipelineSetup, chain: &mut Chain, mut state: ChainSt
         let ids: Vec<&str> = setup.sinks.iter().map(|s| s.sink.id()).collect();
         match_sinks(record, &ids)?;
     }
+    show_found(&around.status, &state);
     failpoints::hit(failpoints::BEFORE_RECOVER);
     let mut stepped_back = false;
     let (mut sinks, reports, first_epoch) = loop {
-        let (mut sinks, reports) = recover_sinks(setup, generation, &state).await?;
+        let (mut sinks, reports) = recover_sinks(around, generation, &state).await?;
         match settle(&setup.name, &plan, &state, &reports)? {
             Settled::Ready { first_epoch } => break (sinks, reports, first_epoch),
             Settled::StepBack { lost } => {
                 tracing::warn!(event = "epoch-lost", epoch = lost.0, "a target lost an epoch; it is made again");
                 state = state.before(lost);
+                show_found(&around.status, &state);
                 stepped_back = true;
                 for sink in &mut sinks {
                     sink.committer.close().await;
@@ -89,7 +95,7 @@ async fn settle_all(setup: &PipelineSetup, chain: &mut Chain, mut state: ChainSt
             }
         }
     };
-    announce(setup, chain, &state, &mut sinks).await?;
+    announce(around, chain, &state, &mut sinks).await?;
     let read_again = PlantedFault::SettledAndReadAgain.is_planted() && !state.open.is_empty();
     let record = if read_again { state.base.clone() } else { state.newest().cloned() };
     chain.grow_from(record.as_deref());
@@ -105,15 +111,41 @@ fn permits_of<'a>(state: &'a ChainState, sink: &'a str) -> impl Iterator<Item = 
     state.open.iter().flat_map(|record| record.permits()).filter(move |permit| permit.sink() == sink)
 }
 
+/// What is durable before anything of it is settled: if that fails, the status says what stands.
+fn show_found(status: &watch::Sender<PipelineStatus>, state: &ChainState) {
+    let durable = state.newest().map(|record| record.epoch());
+    let committed = state.base.as_ref().map(|record| record.epoch());
+    status.send_modify(|status| {
+        (status.durable, status.committed) = (durable, committed);
+        for sink in &mut status.sinks {
+            sink.committed =
+                sink.committed.filter(|epoch| durable.is_some_and(|durable| *epoch <= durable)).max(committed);
+        }
+    });
+}
+
+/// All that is durable is visible at this sink.
+fn show_settled(status: &watch::Sender<PipelineStatus>, sink: usize) {
+    status.send_modify(|status| {
+        let durable = status.durable;
+        if let Some(shown) = status.sinks.get_mut(sink) {
+            shown.committed = durable;
+        }
+    });
+}
+
 async fn recover_sinks(
-    setup: &PipelineSetup,
+    around: &Surroundings,
     generation: Generation,
     state: &ChainState,
 ) -> Result<(Vec<RecoveredSink>, Vec<SinkReport>), Failure> {
     let mut sinks = Vec::new();
     let mut reports = Vec::new();
-    for configured in &setup.sinks {
+    for (place, configured) in around.setup.sinks.iter().enumerate() {
         let (sink, report) = recover_sink(configured, generation, state).await?;
+        if report.settled.len() == permits_of(state, &report.sink).map(|permit| permit.items().len()).sum::<usize>() {
+            show_settled(&around.status, place);
+        }
         failpoints::hit_at(failpoints::AFTER_RECOVER, &report.sink, None);
         sinks.push(sink);
         reports.push(report);
@@ -157,11 +189,12 @@ async fn recover_sink(
 
 /// Commits every open epoch at every sink, so that markers move on where nothing was prepared, and notes it.
 async fn announce(
-    setup: &PipelineSetup,
+    around: &Surroundings,
     chain: &mut Chain,
     state: &ChainState,
     sinks: &mut [RecoveredSink],
 ) -> Result<(), Failure> {
+    let setup = &around.setup;
     for record in &state.open {
         for permit in record.permits() {
             let place = setup.sinks.iter().position(|configured| configured.sink.id() == permit.sink());
@@ -170,7 +203,8 @@ async fn announce(
             }
             let Some(sink) = place.and_then(|place| sinks.get_mut(place)) else { continue };
             let retries = setup.metrics.sink(permit.sink()).retries;
-            commit(sink.committer.as_mut(), &permit, &mut Backoff::new(&setup.clock, &retries)).await?;
+            let caller = around.caller(format!("sink {}", permit.sink()), &retries);
+            commit(sink.committer.as_mut(), &permit, &caller).await?;
         }
         failpoints::hit(failpoints::RECOVERY_BEFORE_NOTE);
         chain.note_committed(record.epoch()).await?;

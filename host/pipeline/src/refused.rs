@@ -123,7 +123,10 @@ mod tests {
         let audit = || vec![TableId::new("shop", "audit")];
         let retry = Verdict::Retry { after: None };
         for (rows, expect) in [
-            (&[4][..], "m; refused: ordinal 42 of transaction u:23, which ends at binlog.000007:4711 (its op is delete)"),
+            (
+                &[4][..],
+                "m; refused: ordinal 42 of transaction u:23, which ends at binlog.000007:4711 (its op is delete)",
+            ),
             (&[1], "m; refused: row 1 of a part of the snapshot (its op is delete)"),
         ] {
             let error = whole(told(retry, StopClass::Sink, rows), &batch(), audit);
@@ -146,7 +149,8 @@ mod tests {
 
     #[test]
     fn what_names_no_rows_stays_as_it_is() {
-        for (verdict, class) in [(Verdict::Stop, StopClass::Config), (Verdict::Retry { after: None }, StopClass::Sink)] {
+        for (verdict, class) in [(Verdict::Stop, StopClass::Config), (Verdict::Retry { after: None }, StopClass::Sink)]
+        {
             let error = whole(told(verdict, class, &[]), &batch(), || unreachable!("nothing to leave out"));
             assert_eq!((error.verdict, error.class), (verdict, class));
             assert_eq!((error.message.as_str(), error.instruction.as_str()), ("m", "i"));

@@ -73,6 +73,33 @@ impl From<&ConnectorError> for Reason {
     }
 }
 
+impl Reason {
+    /// Why a call to the checkpoint store failed.
+    pub(crate) fn of_store(error: &dyn std::error::Error) -> Self {
+        let (class, code) = (StopClass::Storage, "checkpoint-store".to_owned());
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(inner) = cause {
+            message.push_str(": ");
+            message.push_str(&inner.to_string());
+            cause = inner.source();
+        }
+        let instruction = "make the checkpoint store reachable, writable and large enough".to_owned();
+        Self { class, code, message, instruction }
+    }
+}
+
+/// A call that failed and is made again until it is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldUp {
+    /// When it failed first, in microseconds since the epoch.
+    pub since_micros: i64,
+    /// Times that it failed.
+    pub tries: u64,
+    /// Why it failed last.
+    pub reason: Reason,
+}
+
 /// One sink as status shows it.
 #[derive(Clone, Debug)]
 pub struct SinkStatus {
@@ -103,6 +130,12 @@ pub struct PipelineStatus {
     pub durable: Option<Epoch>,
     /// The newest epoch committed at all sinks.
     pub committed: Option<Epoch>,
+    /// When that was; of an epoch of an earlier run, when its record was made.
+    pub committed_micros: Option<i64>,
+    /// When a checkpoint last found that nothing had come since that epoch; none where none did.
+    pub unchanged_micros: Option<i64>,
+    /// Calls that fail and are repeated just now, by who makes them and what they do.
+    pub held_up: BTreeMap<String, HeldUp>,
     /// Restarts since the start.
     pub restarts: u64,
     /// How far the source is.
@@ -119,6 +152,19 @@ impl PipelineStatus {
         let led = self.routes.iter().filter(|(_, targets)| targets.contains(target));
         let sources: Vec<TableId> = led.map(|(source, _)| source.clone()).collect();
         if sources.is_empty() { vec![target.clone()] } else { sources }
+    }
+
+    /// The call that is held up for the longest time.
+    pub fn held_up_longest(&self) -> Option<(&str, &HeldUp)> {
+        let all = self.held_up.iter().map(|(call, held)| (call.as_str(), held));
+        all.min_by_key(|(_, held)| held.since_micros)
+    }
+
+    /// That call in words: what, since when, why.
+    pub fn told_held_up(&self, now_micros: i64) -> Option<String> {
+        let (call, held) = self.held_up_longest()?;
+        let seconds = now_micros.saturating_sub(held.since_micros).max(0) / 1_000_000;
+        Some(format!("{call} fails again and again for {seconds} s: {}", held.reason.message))
     }
 }
 

@@ -70,7 +70,7 @@ async fn one_run(around: &Arc<Surroundings>) -> Result<Drained, Failure> {
     let outcome = tokio::select! {
         biased;
         outcome = run.join_next() => outcome,
-        () = drain_limit(around) => return Err(stuck()),
+        () = drain_limit(around) => return Err(stuck(around)),
     };
     match outcome {
         Some(Ok(outcome)) => outcome,
@@ -88,12 +88,19 @@ async fn drain_limit(around: &Surroundings) {
     around.setup.clock.sleep(DRAIN_MAX).await;
 }
 
-fn stuck() -> Failure {
-    let message = format!("told to stop, the pipeline could not drain within {} s", DRAIN_MAX.as_secs());
-    let error = ConnectorError::restart(StopClass::Sink, "stop-timeout", message);
-    error
-        .with_instruction("nothing is lost: a start goes on from the last checkpoint; see why the sink takes so long")
-        .into()
+/// Says what is known of why. Comes before the run ends, which takes what it shows with it.
+fn stuck(around: &Surroundings) -> Failure {
+    let status = around.status.borrow();
+    let mut message = format!("told to stop, the pipeline could not drain within {} s", DRAIN_MAX.as_secs());
+    let (mut class, mut mend) = (StopClass::Sink, "see why the sink takes so long");
+    if let Some(held) = status.told_held_up(around.setup.clock.now_micros()) {
+        message = format!("{message}; {held}");
+    }
+    if let Some((_, held)) = status.held_up_longest() {
+        (class, mend) = (held.reason.class, &held.reason.instruction);
+    }
+    let instruction = format!("nothing is lost: a start goes on from the last checkpoint; {mend}");
+    ConnectorError::restart(class, "stop-timeout", message).with_instruction(instruction).into()
 }
 
 fn show_sinks(around: &Surroundings) {

@@ -101,6 +101,8 @@ fn a_checkpoint_asked_for_is_answered_when_it_is_committed() {
         let before = slots(&world.store).await;
         assert_eq!(handle.checkpoint().await.unwrap(), epoch, "nothing has changed since");
         assert_eq!(slots(&world.store).await, before, "an epoch in which nothing changed writes no record");
+        let status = handle.status().borrow().clone();
+        assert!(status.unchanged_micros >= status.committed_micros && status.committed_micros.is_some());
     });
     check_complete(&world).unwrap();
 }
@@ -221,6 +223,50 @@ fn a_pipeline_that_cannot_drain_ends_all_the_same() {
         handle.stop();
         let reason = failed(handle.wait().await);
         assert_eq!((reason.class, reason.code.as_str()), (StopClass::Sink, "stop-timeout"));
+    });
+}
+
+#[test]
+fn what_is_held_up_is_shown_and_stands_in_the_reason_of_the_end() {
+    let world = calm(1);
+    process().block_on(async {
+        let full = Faults::new(|call| match call.operation {
+            Operation::PutIfAbsent if call.path > "slots/00000000000000000001" => Fault::Fail,
+            _ => Fault::None,
+        });
+        let mut setup = setup(&world, world.store.clone().with_faults(full), 1);
+        setup.checkpoint.timeout = Duration::from_secs(3600);
+        let mut handle = Pipeline::start(setup);
+        until(&handle, |status| status.held_up.get("checkpoint store: record").is_some_and(|held| held.tries > 3))
+            .await;
+        let reason = handle.status().borrow().held_up["checkpoint store: record"].reason.clone();
+        assert_eq!(reason.class, StopClass::Storage);
+        handle.stop();
+        let end = failed(handle.wait().await);
+        assert_eq!((end.class, end.code.as_str()), (StopClass::Storage, "stop-timeout"));
+        assert!(end.message.contains("checkpoint store: record fails again and again for"), "{}", end.message);
+        assert!(end.message.ends_with(&reason.message) && end.instruction.ends_with(&reason.instruction), "{end:?}");
+    });
+}
+
+#[test]
+fn what_is_durable_and_open_is_known_also_where_the_next_run_fails_at_once() {
+    let world = calm(2);
+    process().block_on(async {
+        world.hold("commit");
+        let handle = start(&world, true);
+        until(&handle, |status| status.durable.is_some()).await;
+        let durable = handle.status().borrow().durable;
+        drop(handle);
+        world.release("commit");
+        world.down.store(true, Ordering::Relaxed);
+        let mut setup = setup(&world, world.store.clone(), 2);
+        setup.restart.budget = 0;
+        let mut handle = Pipeline::start(setup);
+        assert_eq!(failed(handle.wait().await).code, "sim-down");
+        let status = handle.status().borrow().clone();
+        assert!(durable.is_some() && status.durable >= durable, "{:?}", status.durable);
+        assert_eq!(status.committed, None);
     });
 }
 

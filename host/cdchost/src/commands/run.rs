@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use cdchost_connector::StopClass;
-use cdchost_pipeline::{Pipeline, PipelineExit, PipelineHandle, PipelineState, PipelineStatus, Reason};
+use cdchost_model::Epoch;
+use cdchost_pipeline::{Pipeline, PipelineExit, PipelineHandle, PipelineState, PipelineStatus, Reason, SinkStatus};
 use tokio::task::JoinSet;
 
 use super::refuse;
@@ -77,7 +79,7 @@ async fn start(ready: Ready, screen: &Screen, signals: &mut Signals) -> u8 {
 /// Waits for the end; a signal asks for it, a second one does not wait. Says also whether data ever flowed.
 async fn until_end(handle: &mut PipelineHandle, screen: &Screen, signals: &mut Signals) -> (PipelineExit, bool) {
     let mut status = handle.status();
-    let (mut ran, mut stopping, mut watching) = (false, false, true);
+    let (mut ran, mut asked, mut watching) = (false, None, true);
     loop {
         tokio::select! {
             exit = handle.wait() => return (exit, ran),
@@ -85,16 +87,52 @@ async fn until_end(handle: &mut PipelineHandle, screen: &Screen, signals: &mut S
                 watching = changed.is_ok();
                 ran |= status.borrow_and_update().state == PipelineState::Running;
             }
-            code = signals.next() => {
-                if stopping {
-                    screen.lines("ended without a final checkpoint: the next start goes on from the last one");
+            code = signals.next() => match heard(&mut asked, Instant::now()) {
+                Heard::First => {
+                    handle.stop();
+                    tracing::info!(target: RUN, event = "stopping", "stopping: draining, final checkpoint, commit");
+                }
+                Heard::Echo => {}
+                Heard::Second => {
+                    show_cut_off(screen);
                     std::process::exit(code);
                 }
-                stopping = true;
-                handle.stop();
-                tracing::info!(target: RUN, event = "stopping", "stopping: draining, final checkpoint, commit");
             }
         }
+    }
+}
+
+/// What a signal to end means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heard {
+    /// It asks for the end.
+    First,
+    /// It belongs to the first: `timeout` and shells tell a process and then its group.
+    Echo,
+    /// Whoever sent it does not want to wait.
+    Second,
+}
+
+/// Signals nearer to the first one than this are one with it.
+const ECHO_WITHIN: Duration = Duration::from_secs(1);
+
+fn heard(asked: &mut Option<Instant>, now: Instant) -> Heard {
+    match *asked {
+        None => {
+            *asked = Some(now);
+            Heard::First
+        }
+        Some(first) if now.saturating_duration_since(first) < ECHO_WITHIN => Heard::Echo,
+        Some(_) => Heard::Second,
+    }
+}
+
+fn show_cut_off(screen: &Screen) {
+    let message = "ended without a final checkpoint: the next start goes on from the last one";
+    if screen.is_json() {
+        tracing::warn!(target: RUN, event = "ended", state = "cut-off", message);
+    } else {
+        screen.lines(message);
     }
 }
 
@@ -144,10 +182,11 @@ fn show_end(screen: &Screen, name: &str, exit: &PipelineExit, status: &PipelineS
     };
     if screen.is_json() {
         return match exit {
-            PipelineExit::Failed(Reason { class, code, message, instruction }) => {
-                let class = class.name();
+            PipelineExit::Failed(reason) => {
+                let Reason { class, code, message, instruction } = reason;
+                let (class, kept) = (class.name(), what_is_kept(status, reason));
                 tracing::error!(
-                    target: RUN, event = "ended", state, epoch, class, code, message, instruction
+                    target: RUN, event = "ended", state, epoch, class, code, message, instruction, kept
                 );
             }
             _ => tracing::info!(target: RUN, event = "ended", state, epoch),
@@ -157,13 +196,13 @@ fn show_end(screen: &Screen, name: &str, exit: &PipelineExit, status: &PipelineS
         PipelineExit::Failed(reason) => {
             let Reason { class, message, instruction, .. } = reason;
             screen.lines(&format!("pipeline {name} failed ({}): {message}\n    {instruction}", class.name()));
-            screen.lines(&what_is_kept(epoch, reason));
+            screen.lines(&what_is_kept(status, reason));
         }
-        _ => screen.lines(&format!("pipeline {name} {state}: {}", committed(epoch))),
+        _ => screen.lines(&format!("pipeline {name} {state}: {}", committed_words(epoch))),
     }
 }
 
-fn committed(epoch: Option<u64>) -> String {
+fn committed_words(epoch: Option<u64>) -> String {
     match epoch {
         Some(epoch) => format!("checkpoint {epoch} is committed"),
         None => "nothing is committed yet".to_owned(),
@@ -171,14 +210,34 @@ fn committed(epoch: Option<u64>) -> String {
 }
 
 /// What stands after a failure, and that a start goes on from it; not where the way out is a start from nothing.
-fn what_is_kept(epoch: Option<u64>, reason: &Reason) -> String {
+fn what_is_kept(status: &PipelineStatus, reason: &Reason) -> String {
     let from_nothing = reason.instruction.contains("empty checkpoint store");
-    match epoch {
-        // It failed before it had looked at what there is.
-        None => "this run committed nothing; what earlier ones committed is as it was".to_owned(),
-        Some(_) if from_nothing => committed(epoch),
-        Some(_) => format!("{}; the next start goes on from it, once what is said above is mended", committed(epoch)),
+    let once = "once what is said above is mended";
+    let epoch = status.committed.map(|epoch| epoch.0);
+    match (status.durable, status.committed) {
+        // It failed before it had looked at what there is, or had anything to commit.
+        (None, _) => "this run committed nothing; what earlier ones committed is as it was".to_owned(),
+        (Some(durable), committed) if committed < Some(durable) => {
+            let before = committed.map(|_| committed_words(epoch) + "; ").unwrap_or_default();
+            let open = open_at(status, durable);
+            let goes_on = format!("; the next start commits the rest, {once}");
+            let goes_on = if from_nothing { String::new() } else { goes_on };
+            format!("{before}checkpoint {durable} is stored and its commit is not done: {open}{goes_on}")
+        }
+        _ if from_nothing => committed_words(epoch),
+        _ => format!("{}; the next start goes on from it, {once}", committed_words(epoch)),
     }
+}
+
+/// Which sinks show all of a stored epoch, and which may show a part of it.
+fn open_at(status: &PipelineStatus, durable: Epoch) -> String {
+    let (done, open): (Vec<_>, Vec<_>) = status.sinks.iter().partition(|sink| sink.committed >= Some(durable));
+    let said = |sinks: &[&SinkStatus], what: &str| {
+        let names: Vec<&str> = sinks.iter().map(|sink| sink.id.as_str()).collect();
+        (!names.is_empty()).then(|| format!("{what} at {}", names.join(", ")))
+    };
+    let parts = [said(&done, "all of it is visible"), said(&open, "none or a part of it is visible")];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -192,18 +251,49 @@ mod tests {
 
     #[test]
     fn a_start_goes_on_only_from_what_there_is_and_where_it_may() {
-        let said = |epoch, instruction: &str| {
-            let (class, code, message) = (StopClass::Sink, String::new(), String::new());
-            what_is_kept(epoch, &Reason { class, code, message, instruction: instruction.into() })
+        let sink = |id: &str, committed: u64| {
+            let committed = (committed > 0).then_some(Epoch(committed));
+            let (version, digest, parallelism, capabilities) = (String::new(), [0; 32], 1, None);
+            SinkStatus { id: id.into(), version, digest, parallelism, capabilities, committed }
         };
-        let kept = "checkpoint 7 is committed; the next start goes on from it, once what is said above is mended";
-        assert_eq!(said(Some(7), "make room"), kept);
-        assert_eq!(said(Some(7), "start it anew with an empty checkpoint store"), "checkpoint 7 is committed");
+        let said = |(durable, committed), sinks: [u64; 2], instruction: &str| {
+            let [durable, committed] = [durable, committed].map(|epoch: u64| (epoch > 0).then_some(Epoch(epoch)));
+            let sinks = vec![sink("lake", sinks[0]), sink("files", sinks[1])];
+            let status = PipelineStatus { durable, committed, sinks, ..PipelineStatus::default() };
+            let (class, code, message) = (StopClass::Sink, String::new(), String::new());
+            what_is_kept(&status, &Reason { class, code, message, instruction: instruction.into() })
+        };
+        let (room, anew) = ("make room", "start it anew with an empty checkpoint store");
         let none = "this run committed nothing; what earlier ones committed is as it was";
-        assert_eq!(
-            (said(None, "make room"), said(None, "start anew with an empty checkpoint store")),
-            (none.into(), none.into())
-        );
+        let rest = "; the next start commits the rest, once what is said above is mended";
+        let open = "checkpoint 1 is stored and its commit is not done: none or a part of it is visible at lake, files";
+        let half = "checkpoint 7 is committed; checkpoint 8 is stored and its commit is not done: all of it is visible at \
+                    files, none or a part of it is visible at lake";
+        for (epochs, sinks, instruction, expect) in [
+            ((0, 0), [0, 0], room, none.to_owned()),
+            ((0, 0), [0, 0], anew, none.to_owned()),
+            ((1, 0), [0, 0], room, format!("{open}{rest}")),
+            ((8, 7), [7, 8], room, format!("{half}{rest}")),
+            ((8, 7), [7, 8], anew, half.to_owned()),
+            (
+                (7, 7),
+                [7, 7],
+                room,
+                "checkpoint 7 is committed; the next start goes on from it, once what is said above is mended".into(),
+            ),
+            ((7, 7), [7, 7], anew, "checkpoint 7 is committed".into()),
+        ] {
+            assert_eq!(said(epochs, sinks, instruction), expect);
+        }
+    }
+
+    #[test]
+    fn signals_of_one_instant_are_one() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let mut asked = None;
+        let all = [0, 0, 999, 1_000].map(|millis| heard(&mut asked, at(millis)));
+        assert_eq!(all, [Heard::First, Heard::Echo, Heard::Echo, Heard::Second]);
     }
 
     #[test]

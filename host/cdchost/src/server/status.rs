@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use cdchost_connector::{SnapshotState, SourcePhase, SourceProgress, TableProgress};
 use cdchost_model::TableId;
-use cdchost_pipeline::PipelineStatus;
+use cdchost_pipeline::{HeldUp, PipelineStatus};
 use serde_json::{Value, json};
 
 /// What is known of a sink before it runs.
@@ -28,7 +28,10 @@ pub(crate) fn status(pipeline: &str, sinks: &[SinkIdentity], status: &PipelineSt
         "epoch": {
             "durable": status.durable.map(|epoch| epoch.0),
             "committed": status.committed.map(|epoch| epoch.0),
+            "committed-ms": status.committed_micros.map(|at| age_ms(at, now)),
+            "unchanged-ms": status.unchanged_micros.map(|at| age_ms(at, now)),
         },
+        "held-up": status.held_up.iter().map(|(call, held)| held_up(call, held, now)).collect::<Vec<_>>(),
         "phase": phase_name(source.phase),
         "caught-up": source.caught_up,
         "position": source.position,
@@ -49,7 +52,19 @@ pub(crate) fn lag_ms(source: &SourceProgress, now: i64) -> Option<i64> {
     if source.caught_up {
         return Some(0);
     }
-    source.event_time_micros.map(|event| (now.saturating_sub(event) / 1_000).max(0))
+    // A bounded run that has ended has read all that it was to read.
+    let event = source.event_time_micros.filter(|_| source.phase != SourcePhase::Ended);
+    event.map(|event| age_ms(event, now))
+}
+
+fn age_ms(at: i64, now: i64) -> i64 {
+    (now.saturating_sub(at) / 1_000).max(0)
+}
+
+/// A call that is repeated until it is done.
+fn held_up(call: &str, held: &HeldUp, now: i64) -> Value {
+    let HeldUp { since_micros, tries, reason } = held;
+    json!({ "call": call, "since-ms": age_ms(*since_micros, now), "tries": tries, "reason": super::error(reason) })
 }
 
 /// The word that stands in status.
@@ -110,7 +125,10 @@ mod tests {
     fn a_pipeline_that_has_not_begun_knows_little() {
         let status = status("demo", &[], &PipelineStatus::default(), 0);
         assert_eq!(status["state"], "starting");
-        assert_eq!(status["epoch"], json!({"durable": null, "committed": null}));
+        assert_eq!(
+            status["epoch"],
+            json!({"durable": null, "committed": null, "committed-ms": null, "unchanged-ms": null})
+        );
         assert_eq!(
             (&status["reason"], &status["lag-ms"], &status["generation"]),
             (&Value::Null, &Value::Null, &Value::Null)
@@ -133,6 +151,9 @@ mod tests {
             tables: [(TableId::new("shop", "orders"), table)].into(),
             ..SourceProgress::default()
         };
+        let full =
+            Reason { class: StopClass::Storage, code: "f".into(), message: "full".into(), instruction: "r".into() };
+        let held = HeldUp { since_micros: 2_500_000, tries: 4, reason: full };
         let reason = Reason { class: StopClass::Sink, code: "c".into(), message: "m".into(), instruction: "i".into() };
         let status = PipelineStatus {
             state: PipelineState::Restarting,
@@ -140,6 +161,9 @@ mod tests {
             generation: Some(Generation(7)),
             durable: Some(Epoch(5)),
             committed: Some(Epoch(4)),
+            committed_micros: Some(500_000),
+            unchanged_micros: Some(3_000_000),
+            held_up: [("checkpoint store: record".into(), held)].into(),
             restarts: 1,
             source,
             routes: BTreeMap::new(),
@@ -152,7 +176,11 @@ mod tests {
             "state": "restarting",
             "reason": {"class": "sink", "code": "c", "message": "m", "instruction": "i"},
             "generation": 7,
-            "epoch": {"durable": 5, "committed": 4},
+            "epoch": {"durable": 5, "committed": 4, "committed-ms": 3000, "unchanged-ms": 500},
+            "held-up": [{
+                "call": "checkpoint store: record", "since-ms": 1000, "tries": 4,
+                "reason": {"class": "storage", "code": "f", "message": "full", "instruction": "r"},
+            }],
             "phase": "snapshot",
             "caught-up": false,
             "position": "binlog.000001:4",

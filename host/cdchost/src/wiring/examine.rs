@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cdchost_config::{Finding, Loaded};
-use cdchost_connector::{Clock, ConnectorError, SourceEnd, SystemClock};
+use cdchost_connector::{Clock, SourceEnd, SystemClock};
 use cdchost_model::TableSchema;
 use cdchost_mysql::MysqlSource;
-use cdchost_pipeline::{Plan, PlannedTable, Unmet, plan_tables};
+use cdchost_pipeline::{Plan, PlannedTable, RefusedPlan, Unmet, plan_tables};
 
 use super::check::{load, open_afresh, state_folder};
 use super::plugins::Plugins;
@@ -67,18 +67,20 @@ pub(super) async fn plan(
     tables: &[Arc<TableSchema>],
     findings: &mut Findings,
 ) -> Vec<PlannedTable> {
-    let mut refuse = |error: &ConnectorError| {
-        let (blame, found) = of_port(error, "transforms and routes", loaded.places.find("transform").as_ref());
+    let mut refuse = |RefusedPlan { error, step }: &RefusedPlan| {
+        let place = step.and_then(|(kind, place)| loaded.places.find(&format!("{kind}.{place}")));
+        let (blame, found) = of_port(error, "transforms and routes", place.as_ref());
         findings.append(Findings::of(blame, found));
     };
     match plan_tables(&path.setup, tables, Arc::new(SystemClock::default())).await {
         Ok(Plan { tables, unmet }) => {
-            let planned = tables.into_iter().filter_map(|table| table.map_err(|error| refuse(&error)).ok()).collect();
+            let planned =
+                tables.into_iter().filter_map(|table| table.map_err(|refused| refuse(&refused)).ok()).collect();
             findings.extend(Blame::Config, unmet.iter().map(|unmet| name_unmet(loaded, unmet)));
             planned
         }
-        Err(error) => {
-            refuse(&error);
+        Err(refused) => {
+            refuse(&refused);
             Vec::new()
         }
     }

@@ -173,7 +173,9 @@ mod tests {
 
     #[test]
     fn what_is_meant_for_a_plugin_is_shown_as_it_is_written() {
-        for (text, says) in [("t.${1}_x", "write `$${1}`"), ("${x y}", "is written `$${`"), ("${name}", "is written `$${`")] {
+        for (text, says) in
+            [("t.${1}_x", "write `$${1}`"), ("${x y}", "is written `$${`"), ("${name}", "is written `$${`")]
+        {
             let findings = expand(text, Path::new("/"), &World).err().unwrap();
             assert!(findings[0].instruction.contains(says), "{text}: {}", findings[0].instruction);
         }

@@ -10,7 +10,7 @@ use super::{Checkpointer, OpenEpoch};
 use crate::failpoints;
 use crate::failure::Failure;
 use crate::handle::CheckpointRequest;
-use crate::retry::Backoff;
+use crate::status::Reason;
 use crate::tasks::CommitterMessage;
 
 impl Checkpointer {
@@ -22,6 +22,10 @@ impl Checkpointer {
         let covers_end = gathered.content.is_end();
         if self.last.as_ref() == Some(&gathered.content) && gathered.sinks.iter().all(SinkRecord::is_empty) {
             self.state.end_covered |= covers_end;
+            if self.state.open.is_empty() {
+                let now = self.clock.now_micros();
+                self.status.send_modify(|status| status.unchanged_micros = Some(now));
+            }
             return Ok(requests);
         }
         let Gathered { cut, source, tables, sinks, content } = gathered;
@@ -51,9 +55,9 @@ impl Checkpointer {
     /// Stores with the same content until it is durable, the time is over, or another run has taken over.
     async fn store(&mut self, mut epoch: PreparedEpoch, deadline: Duration) -> Result<DurableEpoch, Failure> {
         let number = epoch.cut.epoch;
-        let mut backoff = Backoff::new(&self.clock, &self.metrics.checkpoint_retries);
-        let slow = || {
-            let message = format!("checkpoint store did not take the record of epoch {number} in time");
+        let mut backoff = self.caller.call("record");
+        let slow = |why: String| {
+            let message = format!("checkpoint store did not take the record of epoch {number} in time{why}");
             let error = ConnectorError::restart(StopClass::Storage, "checkpoint-timeout", message);
             Failure::from(error.with_instruction("make the checkpoint store reachable, writable and large enough"))
         };
@@ -63,31 +67,21 @@ impl Checkpointer {
             let stored = tokio::select! {
                 biased;
                 stored = self.chain.store(epoch) => stored?,
-                () = clock.sleep(left) => return Err(slow()),
+                () = clock.sleep(left) => return Err(slow(backoff.why())),
             };
-            epoch = match stored {
+            let (again, reason) = match stored {
                 Stored::Durable(durable) => return Ok(durable),
                 Stored::Fenced { by } => return Err(Failure::fenced(by)),
                 Stored::Again(epoch, error) => {
-                    let reason = error_chain(&error);
-                    tracing::warn!(event = "store-failed", epoch = number.0, reason, "the record is stored again");
-                    *epoch
+                    let reason = Reason::of_store(&error);
+                    tracing::warn!(event = "store-failed", epoch = number.0, %reason, "the record is stored again");
+                    (*epoch, reason)
                 }
             };
-            if !backoff.pause(Duration::ZERO).await {
-                return Err(slow());
+            epoch = again;
+            if !backoff.pause(Duration::ZERO, reason).await {
+                return Err(slow(backoff.why()));
             }
         }
     }
-}
-
-fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }

@@ -1,18 +1,17 @@
 //! Runs a sink's committer: tables, and commits in epoch order.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use cdchost_checkpoint::CommitPermit;
-use cdchost_connector::{Clock, CommitOutcome, Committer, ConnectorError, SchemaChangeRequest, StopClass, Verdict};
+use cdchost_connector::{CommitOutcome, Committer, ConnectorError, SchemaChangeRequest, StopClass, Verdict};
 use cdchost_model::Committable;
 use tokio::sync::{mpsc, watch};
 
 use super::{CommitterMessage, Report};
 use crate::failpoints;
 use crate::failure::Failure;
-use crate::metrics::SinkMetrics;
-use crate::retry::Backoff;
+use crate::retry::Caller;
+use crate::status::Reason;
 
 /// A committer and its surroundings.
 pub(crate) struct CommitterTask {
@@ -20,8 +19,7 @@ pub(crate) struct CommitterTask {
     pub(crate) messages: mpsc::Receiver<CommitterMessage>,
     pub(crate) reports: mpsc::Sender<Report>,
     pub(crate) ending: watch::Receiver<bool>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) metrics: SinkMetrics,
+    pub(crate) caller: Caller,
     pub(crate) sink: usize,
 }
 
@@ -46,9 +44,9 @@ impl CommitterTask {
     }
 
     async fn apply(&mut self, request: &SchemaChangeRequest) -> Result<(), Failure> {
-        let mut backoff = Backoff::new(&self.clock, &self.metrics.retries);
+        let mut backoff = self.caller.call("apply-schema-change");
         while let Err(error) = self.committer.apply_schema_change(request).await {
-            backoff.wait(error, "apply-schema-change").await?;
+            backoff.wait(error).await?;
         }
         Ok(())
     }
@@ -57,8 +55,7 @@ impl CommitterTask {
         let epoch = permit.cut().epoch;
         tracing::info!(event = "commit-started", epoch = epoch.0, sink = permit.sink());
         failpoints::hit_at(failpoints::BEFORE_COMMIT, permit.sink(), None);
-        let mut backoff = Backoff::new(&self.clock, &self.metrics.retries);
-        commit(self.committer.as_mut(), permit, &mut backoff).await?;
+        commit(self.committer.as_mut(), permit, &self.caller).await?;
         let report = Report::Committed { sink: self.sink, epoch };
         self.reports.send(report).await.map_err(|_| Failure::Closed)
     }
@@ -68,22 +65,23 @@ impl CommitterTask {
 pub(crate) async fn commit(
     committer: &mut dyn Committer,
     permit: &CommitPermit,
-    backoff: &mut Backoff,
+    caller: &Caller,
 ) -> Result<(), Failure> {
+    let mut backoff = caller.call("commit");
     let mut items = permit.items().to_vec();
     loop {
         let outcomes = match committer.commit(permit.cut(), &items).await {
             Ok(outcomes) => outcomes,
             Err(error) => {
-                backoff.wait(error, "commit").await?;
+                backoff.wait(error).await?;
                 continue;
             }
         };
         let Some(waiting) = judge(permit, items, outcomes)? else { return Ok(()) };
         items = waiting.items;
         match waiting.error {
-            Some(error) => backoff.wait(error, "commit").await?,
-            None if backoff.pause(waiting.after).await => {}
+            Some(error) => backoff.wait(error).await?,
+            None if backoff.pause(waiting.after, not_yet(permit)).await => {}
             None => return Err(slow(permit)),
         }
     }
@@ -141,11 +139,17 @@ fn lost(permit: &CommitPermit, item: &Committable, reason: &str) -> Failure {
         .into()
 }
 
+const SLOW_INSTRUCTION: &str = "see why the target does not take commits; the epoch is durable and is committed later";
+
+fn not_yet(permit: &CommitPermit) -> Reason {
+    let message = format!("the target asks to wait with epoch {}", permit.cut().epoch);
+    let (class, code) = (StopClass::Sink, "sink-commit-slow".to_owned());
+    Reason { class, code, message, instruction: SLOW_INSTRUCTION.to_owned() }
+}
+
 fn slow(permit: &CommitPermit) -> Failure {
     let (sink, epoch) = (permit.sink(), permit.cut().epoch);
     let message = format!("sink {sink} did not finish the commit of epoch {epoch}");
     let error = ConnectorError::restart(StopClass::Sink, "sink-commit-slow", message);
-    error
-        .with_instruction("see why the target does not take commits; the epoch is durable and is committed later")
-        .into()
+    error.with_instruction(SLOW_INSTRUCTION).into()
 }

@@ -21,6 +21,7 @@ pub use self::unmet::Unmet;
 use crate::channel::{Receiver, Sender};
 use crate::failure::Failure;
 use crate::metrics::PathMetrics;
+use crate::retry::Caller;
 use crate::setup::PathSetup;
 use crate::status::PipelineStatus;
 
@@ -35,6 +36,13 @@ pub(crate) struct Ground {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: PathMetrics,
     pub(crate) status: watch::Sender<PipelineStatus>,
+}
+
+impl Ground {
+    fn caller(&self, lane: u32) -> Caller {
+        let (clock, retries, status) = (Arc::clone(&self.clock), self.metrics.retries.clone(), self.status.clone());
+        Caller { name: format!("transforms and routes, lane {lane}"), clock, retries, status }
+    }
 }
 
 /// Something for a lane, and where its answer goes.
@@ -109,9 +117,18 @@ pub struct PlannedTable {
 #[derive(Debug)]
 pub struct Plan {
     /// One answer a table.
-    pub tables: Vec<Result<PlannedTable, ConnectorError>>,
+    pub tables: Vec<Result<PlannedTable, RefusedPlan>>,
     /// What transforms and routes name and no table has.
     pub unmet: Vec<Unmet>,
+}
+
+/// A transform or a route that refuses a table, or what becomes of it.
+#[derive(Debug)]
+pub struct RefusedPlan {
+    /// Why.
+    pub error: ConnectorError,
+    /// `transform` or `route`, and its place among those of its kind; none where none was asked yet.
+    pub step: Option<(&'static str, usize)>,
 }
 
 /// Shows tables to transforms and routes without moving a row.
@@ -119,15 +136,17 @@ pub async fn plan_tables(
     path: &PathSetup,
     tables: &[Arc<TableSchema>],
     clock: Arc<dyn Clock>,
-) -> Result<Plan, ConnectorError> {
+) -> Result<Plan, RefusedPlan> {
     let (status, _) = watch::channel(PipelineStatus::default());
     let (generation, metrics) = (Generation(0), PathMetrics::default());
     let ground = Ground { generation, clock, metrics, status };
-    let mut lane = Lane::open(path, &ground, (0, 1)).await.map_err(Failure::into_error)?;
+    let lane = Lane::open(path, &ground, (0, 1)).await;
+    let mut lane = lane.map_err(|failure| RefusedPlan { error: failure.into_error(), step: None })?;
     let mut targets = Targets::new(ground.status);
     let mut planned = Vec::with_capacity(tables.len());
     for table in tables {
-        planned.push(plan_table(&mut lane, &mut targets, table).await.map_err(Failure::into_error));
+        let plan = plan_table(&mut lane, &mut targets, table).await;
+        planned.push(plan.map_err(|failure| RefusedPlan { error: failure.into_error(), step: lane.asked() }));
     }
     let unmet = unmet::all(path, tables, &lane, planned.iter().all(Result::is_ok));
     Ok(Plan { tables: planned, unmet })
@@ -142,7 +161,7 @@ pub(crate) async fn require_met(
     if path.is_plain() || tables.is_empty() {
         return Ok(());
     }
-    let plan = plan_tables(path, tables, Arc::clone(clock)).await?;
+    let plan = plan_tables(path, tables, Arc::clone(clock)).await.map_err(|refused| refused.error)?;
     if plan.unmet.is_empty() { Ok(()) } else { Err(unmet::refusal(&plan.unmet).into()) }
 }
 

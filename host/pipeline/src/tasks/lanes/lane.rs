@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use cdchost_config::TablePatterns;
-use cdchost_connector::{Clock, ConnectorError, Router, StopClass, TableRoute, Transform};
+use cdchost_connector::{ConnectorError, Router, StopClass, TableRoute, Transform};
 use cdchost_model::{ChangeBatch, TableId, TableSchema};
 use tokio::sync::mpsc;
 
@@ -12,7 +12,7 @@ use super::{Ground, Job, Part, Routed, Work};
 use crate::failure::{Failure, bug};
 use crate::metrics::PathMetrics;
 use crate::refused::whole;
-use crate::retry::Backoff;
+use crate::retry::Caller;
 use crate::setup::PathSetup;
 
 /// Tables that one source table's rows may be spread over.
@@ -22,7 +22,9 @@ pub(super) struct Lane {
     transforms: Vec<(TablePatterns, Box<dyn Transform>)>,
     routers: Vec<(TablePatterns, Box<dyn Router>)>,
     ways: HashMap<TableId, Way>,
-    clock: Arc<dyn Clock>,
+    /// The transform or route that was shown a table last, and its place among those of its kind.
+    asked: Option<(&'static str, usize)>,
+    caller: Caller,
     metrics: PathMetrics,
 }
 
@@ -55,8 +57,8 @@ impl Lane {
         for setup in &path.routes {
             routers.push((setup.tables.clone(), setup.route.open(ground.generation, lane, lanes).await?));
         }
-        let (clock, metrics) = (Arc::clone(&ground.clock), ground.metrics.clone());
-        Ok(Self { transforms, routers, ways: HashMap::new(), clock, metrics })
+        let (caller, metrics) = (ground.caller(lane), ground.metrics.clone());
+        Ok(Self { transforms, routers, ways: HashMap::new(), asked: None, caller, metrics })
     }
 
     pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<Job>) -> Result<(), Failure> {
@@ -79,11 +81,12 @@ impl Lane {
             if !tables.matches(&id.database, &id.table) {
                 continue;
             }
-            let mut backoff = Backoff::new(&self.clock, &self.metrics.retries);
+            self.asked = Some(("transform", place));
+            let mut backoff = self.caller.call("transform.on-schema");
             let output = loop {
                 match transform.on_schema(&schema).await {
                     Ok(output) => break output,
-                    Err(error) => backoff.wait(error, "transform.on-schema").await?,
+                    Err(error) => backoff.wait(error).await?,
                 }
             };
             transforms.push((place, std::mem::replace(&mut schema, output)));
@@ -99,6 +102,11 @@ impl Lane {
         let chosen = Default::default();
         self.ways.insert(id, Way { input, transforms, routes, chosen });
         Ok(schemas)
+    }
+
+    /// The transform or route that was shown a table last: what went wrong then, went wrong there.
+    pub(super) fn asked(&self) -> Option<(&'static str, usize)> {
+        self.asked
     }
 
     /// All tables that were shown, as they reach the transform at this place.
@@ -124,11 +132,12 @@ impl Lane {
                 continue;
             }
             meant = true;
-            let mut backoff = Backoff::new(&self.clock, &self.metrics.retries);
+            self.asked = Some(("route", place));
+            let mut backoff = self.caller.call("route.on-schema");
             let route = loop {
                 match router.on_schema(schema).await {
                     Ok(route) => break route,
-                    Err(error) => backoff.wait(error, "route.on-schema").await?,
+                    Err(error) => backoff.wait(error).await?,
                 }
             };
             match route {
@@ -158,12 +167,12 @@ impl Lane {
             if rows.rows() == 0 {
                 return Ok(Vec::new());
             }
-            let mut backoff = Backoff::new(&self.clock, &self.metrics.retries);
+            let mut backoff = self.caller.call("transform.process");
             let (_, transform) = &mut self.transforms[place];
             rows = loop {
                 match transform.process(&rows).await {
                     Ok(out) => break out,
-                    Err(error) => backoff.wait(whole(error, &rows, || vec![id.clone()]), "transform.process").await?,
+                    Err(error) => backoff.wait(whole(error, &rows, || vec![id.clone()])).await?,
                 }
             };
         }
@@ -186,11 +195,11 @@ impl Lane {
                 Leg::ByRow(place) => *place,
             };
             let (_, router) = &mut self.routers[place];
-            let mut backoff = Backoff::new(&self.clock, &self.metrics.retries);
+            let mut backoff = self.caller.call("route.route-rows");
             let answer = loop {
                 match router.route_rows(rows).await {
                     Ok(answer) => break answer,
-                    Err(error) => backoff.wait(whole(error, rows, || vec![id.clone()]), "route.route-rows").await?,
+                    Err(error) => backoff.wait(whole(error, rows, || vec![id.clone()])).await?,
                 }
             };
             let parts = parts(rows, &answer.of_row, answer.targets.len());
