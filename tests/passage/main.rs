@@ -358,3 +358,47 @@ async fn printed_lines_are_the_rows_and_nothing_else() -> Result<()> {
     assert_eq!((lines.len(), count("ods.customers"), count("ods.orders"), count("ods.orders_us")), (7, 3, 2, 1));
     Ok(())
 }
+
+/// A reader that has its lines and goes, as `head` does.
+#[tokio::test]
+async fn an_output_whose_reader_has_gone_is_said_in_words() -> Result<()> {
+    let folder = Folder::new("passage-pipe")?;
+    let (_server, pipeline) = stage(&folder, ("print", "allow.stdout = true\n")).await?;
+    let file = fs::read_to_string(pipeline.file())?.replace("allow.store = [\"lake\"]\n", "");
+    fs::write(pipeline.file(), file.replace("parallelism = 2", "parallelism = 2\nguarantee = \"at-least-once\""))?;
+    let mut command = Command::new(project::program()?);
+    command.args(["run", "--until", "snapshot", "--plugins"]).arg(project::plugins()?).arg("pipeline.toml");
+    command.env("CDCHOST_TEST_PASSWORD", PASSWORD).current_dir(folder.path()).stdin(Stdio::null());
+    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    drop(process.stdout.take());
+    let output = process.wait_with_output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(said.contains("standard output takes no more lines: what reads it has gone"), "{said}");
+    Ok(())
+}
+
+/// Tables that rows choose are shown to the sinks as far as they are known, and names of options that fit no table are told.
+#[tokio::test]
+async fn a_check_shows_sinks_the_tables_that_rows_will_choose() -> Result<()> {
+    let folder = Folder::new("passage-choices")?;
+    let keys = |name: &str, column: &str| format!("partition-keys.\"ods.{name}\" = [\"{column}\"]\n");
+    let options = format!("warehouse = \"lake/wh\"\n{}{}", keys("orders_*", "n"), keys("customer", "id"));
+    let (_server, pipeline) = stage(&folder, ("paimon", &options)).await?;
+    let file = fs::read_to_string(pipeline.file())?;
+    for (values, table) in [("", "ods.orders_value"), ("values = [\"eu\"]\n", "ods.orders_eu")] {
+        fs::write(pipeline.file(), file.replace("column = \"region\"\n", &format!("column = \"region\"\n{values}")))?;
+        let output = cdchost(&folder, &["check"])?;
+        let said = String::from_utf8(output.stdout)?;
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(&format!("table {table} cannot be divided by column n")), "{said}");
+        let unmet = "names \"ods.customer\", which fits none of the tables that it gets, did you mean ods.customers?";
+        assert!(said.contains(unmet) && said.contains("1 error:"), "{said}");
+    }
+    // Where no row chooses its table, it is an error.
+    let split = file.find("[[route]]\ntable = \"passage.orders\"").context("the route by row")?;
+    fs::write(pipeline.file(), file[..split].replace(&keys("orders_*", "n"), ""))?;
+    let output = cdchost(&folder, &["check"])?;
+    let said = String::from_utf8(output.stdout)?;
+    assert!(output.status.code() == Some(2) && said.contains("names \"ods.customer\", which fits none"), "{said}");
+    Ok(())
+}

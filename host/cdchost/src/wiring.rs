@@ -5,6 +5,7 @@ mod examine;
 mod places;
 mod plugins;
 mod source;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixListener;
@@ -121,8 +122,9 @@ impl Checked {
         for (name, storage) in &config.storage {
             let mut options = storage.options.clone();
             options.extend(storage.secrets.iter().map(|(key, secret)| (key.clone(), secret.reveal().to_owned())));
-            let place = format!("storage.{name}.url");
-            let store = Store::open(&storage.url, &options).await.map_err(|error| self.storage(&error, &place))?;
+            let (what, place) = (format!("storage {name}"), format!("storage.{name}.url"));
+            let opened = Store::open(&storage.url, &options).await;
+            let store = opened.map_err(|error| self.storage(&error, (&what, &place)))?;
             stores.insert(name.clone(), store);
         }
         Ok(stores)
@@ -135,12 +137,14 @@ impl Checked {
             Some((store, folder)) => store.below(folder).map(Store::private),
             None => Store::open_private(url, &BTreeMap::new()).await,
         };
-        opened.map(CheckpointStore::new).map_err(|error| self.storage(&error, "checkpoint.store"))
+        opened.map(CheckpointStore::new).map_err(|error| self.storage(&error, ("checkpoint store", "checkpoint.store")))
     }
 
-    fn storage(&self, error: &StorageError, place: &str) -> Findings {
+    fn storage(&self, error: &StorageError, (what, place): (&str, &str)) -> Findings {
         let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
-        environment(Finding::error(format!("{error}{cause}"), error.instruction()).at(self.loaded.places.find(place)))
+        environment(
+            Finding::error(format!("{what}: {error}{cause}"), error.instruction()).at(self.loaded.places.find(place)),
+        )
     }
 }
 

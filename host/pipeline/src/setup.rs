@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cdchost_checkpoint::CheckpointStore;
 use cdchost_config::{CheckpointConfig, RestartConfig, TablePatterns};
 use cdchost_connector::{Clock, RouteConnector, Sink, SourceConnector, TransformConnector};
+use cdchost_model::TableId;
 
 use crate::PipelineMetrics;
 
@@ -81,6 +82,8 @@ pub struct NamedColumn {
 pub struct RouteSetup {
     /// The tables that it is for, by the source's names.
     pub tables: TablePatterns,
+    /// Targets that its options name: those that rows may choose, as far as that is known before there are any.
+    pub targets: Vec<TableId>,
     /// The route.
     pub route: Arc<dyn RouteConnector>,
 }

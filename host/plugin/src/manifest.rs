@@ -35,6 +35,11 @@ const STORE_PATH: &str = "store-path";
 /// The format of an option that names columns: a text or a list of texts, in which `*` stands for any characters.
 const COLUMNS: &str = "columns";
 
+/// The format of an option of a route that names a target: a text, in which `{value}` stands for what rows hold.
+const TARGET: &str = "target";
+/// The format of an option whose keys name tables: an object, in whose keys `*` stands for any text.
+const TABLES: &str = "tables";
+
 /// One thing that is wrong with a sink's keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionFinding {
@@ -103,6 +108,30 @@ impl Manifest {
         let named =
             named.flat_map(move |option| texts(option).iter().filter_map(move |name| Some((option, name.as_str()?))));
         named.filter(|(_, name)| !name.contains('*'))
+    }
+
+    /// Targets that options of a route name, `database.table`. Where one has a part in braces, as `{value}`, it stands for
+    /// each text of the option `values`, or, where that has none, for itself as an example of what rows may hold.
+    pub fn named_targets(&self, options: &Map<String, Value>) -> Vec<String> {
+        let mut targets = Vec::new();
+        for text in self.options_of_format(TARGET).filter_map(|option| options.get(option)?.as_str()) {
+            let part = text.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)));
+            let Some((before, (name, after))) = part else {
+                targets.push(text.to_owned());
+                continue;
+            };
+            let listed = options.get(&format!("{name}s")).and_then(Value::as_array);
+            let listed: Vec<&str> = listed.into_iter().flatten().filter_map(Value::as_str).collect();
+            let values = if listed.is_empty() { vec![name] } else { listed };
+            targets.extend(values.iter().map(|value| format!("{before}{value}{after}")));
+        }
+        targets
+    }
+
+    /// The tables that options name as keys, `database.table` with `*` for any text: each option with the name.
+    pub fn named_tables<'a>(&'a self, options: &'a Map<String, Value>) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let keys = |option: &'a str| options.get(option).and_then(Value::as_object).into_iter().flat_map(Map::keys);
+        self.options_of_format(TABLES).flat_map(move |option| keys(option).map(move |name| (option, name.as_str())))
     }
 
     fn options_of_format(&self, wanted: &'static str) -> impl Iterator<Item = &str> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cdchost_sdk::{PluginError, Result};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Options of the paimon sink.
@@ -22,6 +22,7 @@ pub struct Options {
     /// Columns by which tables are divided: for a table `database.table`, in whose name `*` stands for any text, a list
     /// of columns, e.g. `partition-keys."shop.orders_*" = ["day"]`. In a table with a key they are part of the key.
     #[serde(default)]
+    #[schemars(extend("format" = "tables"))]
     pub partition_keys: BTreeMap<String, Vec<String>>,
     /// How TIME columns are written: `text` as `-838:59:59.000000`, or `micros` as BIGINT.
     #[serde(default)]
@@ -40,7 +41,7 @@ pub struct Options {
 }
 
 /// Which snapshots of each table are kept. Those with a tag keep their files in any case.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct SnapshotOptions {
     /// At least so many, the newest ones.
@@ -50,7 +51,7 @@ pub struct SnapshotOptions {
 }
 
 /// How TIME columns are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimeForm {
     /// As text, as the server writes it.

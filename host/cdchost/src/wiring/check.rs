@@ -10,7 +10,7 @@ use cdchost_model::TableSchema;
 use cdchost_mysql::MysqlSource;
 
 use super::Checked;
-use super::examine::{plan, plugins_of, targets};
+use super::examine::{plan, plugins_of};
 use super::source::KeptSource;
 use crate::cli::{RunArguments, Until};
 use crate::findings::{Blame, Findings, of_port};
@@ -39,7 +39,7 @@ pub(crate) async fn check(arguments: &RunArguments) -> Result<Checked, Findings>
     // Before anything is read, so that all tables that cannot be written are said at once.
     if !tables.is_empty() {
         let planned = plan(&loaded, &path, &tables, &mut findings).await;
-        findings.append(plugins.show_tables(&sinks, &targets(&planned)).await);
+        findings.append(plugins.show_tables(&sinks, &planned).await);
     }
     drop(plugins);
     match findings.exit_code() {

@@ -1,6 +1,5 @@
 //! Looks at all of a pipeline without starting it: what is wrong, and what would be written where.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -49,7 +48,7 @@ pub(crate) async fn examine(pipeline: &Path, plugins: &Path) -> Examined {
         Ok((plugins, path, sinks)) => {
             if let Some(tables) = tables {
                 let plan = plan(&loaded, &path, &tables, &mut findings).await;
-                findings.append(plugins.show_tables(&sinks, &targets(&plan)).await);
+                findings.append(plugins.show_tables(&sinks, &plan).await);
                 planned = Some(plan);
             }
             promised = Some(contracts(&loaded.config, &sinks));
@@ -90,13 +89,6 @@ fn name_unmet(loaded: &Loaded, unmet: &Unmet) -> Finding {
     let key = unmet.option.as_deref().unwrap_or("table");
     let place = loaded.places.find(&format!("{}.{}.{key}", unmet.kind, unmet.place));
     Finding::error(&unmet.message, unmet.instruction()).at(place)
-}
-
-/// All target tables, each once.
-pub(super) fn targets(planned: &[PlannedTable]) -> Vec<Arc<TableSchema>> {
-    let mut seen = BTreeSet::new();
-    let all = planned.iter().flat_map(|table| &table.targets);
-    all.filter(|target| seen.insert(target.table.clone())).cloned().collect()
 }
 
 async fn tables(loaded: &Loaded) -> Result<Vec<Arc<TableSchema>>, Findings> {

@@ -8,14 +8,15 @@ use cdchost_config::{Finding, Grants, Guarantee, Loaded, PipelineConfig, SinkCon
 use cdchost_connector::{
     Capabilities, Clock, Committer, ConnectorError, Delivery, SchemaChangeRequest, Sink, SinkWriter, StopClass,
 };
-use cdchost_model::{Cut, Epoch, Generation, Lineage, SchemaChange, SourceOffset, TableSchema};
-use cdchost_pipeline::{NamedColumn, PathSetup, RouteSetup, TransformSetup};
+use cdchost_model::{Cut, Epoch, Generation, Lineage, SchemaChange, SourceOffset, TableId, TableSchema};
+use cdchost_pipeline::{NamedColumn, PathSetup, PlannedTable, RouteSetup, TransformSetup};
 use cdchost_plugin::{EngineOptions, Plugin, PluginEngine, PluginError, PluginSpec};
 use cdchost_storage::Store;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::places::shared;
+use super::tables::{targets, unmet};
 use super::{CheckedPath, CheckedSink, spec};
 use crate::findings::{Blame, Findings, of_port};
 use crate::server::hex;
@@ -134,7 +135,12 @@ impl<'a> Plugins<'a> {
                 let columns = named.collect();
                 path.transforms.push(TransformSetup { tables, columns, transform: plugin.transform(spec)? });
             }
-            StepKind::Route => path.routes.push(RouteSetup { tables, route: plugin.route(spec)? }),
+            StepKind::Route => {
+                let named = plugin.manifest().named_targets(&step.options);
+                let named = named.iter().filter_map(|name| name.split_once('.'));
+                let targets = named.map(|(database, table)| TableId::new(database, table)).collect();
+                path.routes.push(RouteSetup { tables, targets, route: plugin.route(spec)? });
+            }
         }
         Ok(plugin)
     }
@@ -173,16 +179,19 @@ impl<'a> Plugins<'a> {
     async fn load_sink(&self, sink: &SinkConfig) -> Result<(Plugin, Arc<dyn Sink>), PluginError> {
         let path = PluginEngine::locate(self.folder, &sink.plugin)?;
         let plugin = self.engine.load(&path, sink.sha256.as_deref()).await?;
-        let stand_ins: BTreeMap<_, _> = sink.allow.store.iter().map(|name| (name.clone(), Store::memory())).collect();
+        let stand_ins: BTreeMap<_, _> =
+            self.loaded.config.storage.keys().map(|name| (name.clone(), Store::memory())).collect();
         let stand_in = plugin.sink(spec(&self.loaded.config.name, sink, stand_ins))?;
         Ok((plugin, stand_in))
     }
 
     /// Shows each sink the tables that it would get, over its stores in memory.
-    pub(super) async fn show_tables(&self, sinks: &[CheckedSink], tables: &[Arc<TableSchema>]) -> Findings {
+    pub(super) async fn show_tables(&self, sinks: &[CheckedSink], planned: &[PlannedTable]) -> Findings {
         let mut findings = Findings::default();
+        let tables = targets(planned);
         for (index, sink) in sinks.iter().enumerate() {
-            for error in take_tables(sink.stand_in.as_ref(), tables).await {
+            findings.extend(Blame::Config, unmet(self.loaded, (index, sink.plugin.manifest()), planned));
+            for error in take_tables(sink.stand_in.as_ref(), &tables).await {
                 findings.append(self.refused(index, &error));
             }
         }

@@ -111,6 +111,8 @@ pub struct PlannedTable {
     pub targets: Vec<Arc<TableSchema>>,
     /// Rows choose among further tables.
     pub by_row: bool,
+    /// Some of these, as far as the options of the routes name them.
+    pub choices: Vec<Arc<TableSchema>>,
 }
 
 /// What a look at all tables tells.
@@ -145,7 +147,7 @@ pub async fn plan_tables(
     let mut targets = Targets::new(ground.status);
     let mut planned = Vec::with_capacity(tables.len());
     for table in tables {
-        let plan = plan_table(&mut lane, &mut targets, table).await;
+        let plan = plan_table(path, &mut lane, &mut targets, table).await;
         planned.push(plan.map_err(|failure| RefusedPlan { error: failure.into_error(), step: lane.asked() }));
     }
     let unmet = unmet::all(path, tables, &lane, planned.iter().all(Result::is_ok));
@@ -165,15 +167,25 @@ pub(crate) async fn require_met(
     if plan.unmet.is_empty() { Ok(()) } else { Err(unmet::refusal(&plan.unmet).into()) }
 }
 
-async fn plan_table(lane: &mut Lane, targets: &mut Targets, table: &Arc<TableSchema>) -> Result<PlannedTable, Failure> {
+async fn plan_table(
+    path: &PathSetup,
+    lane: &mut Lane,
+    targets: &mut Targets,
+    table: &Arc<TableSchema>,
+) -> Result<PlannedTable, Failure> {
     let mut schemas = Vec::new();
     for Routed { source, target, part } in lane.table(Arc::clone(table)).await? {
         let Part::Schema(schema) = part else { continue };
         targets.admit(&source, &target, &schema)?;
         schemas.extend(targets.schema(&target).cloned());
     }
-    let by_row = lane.routes_by_row(&table.table);
-    Ok(PlannedTable { source: table.table.clone(), targets: schemas, by_row })
+    let (mut by_row, mut choices) = (false, Vec::new());
+    for (place, schema) in lane.choosers(&table.table) {
+        by_row = true;
+        let named = path.routes.get(place).map_or(&[][..], |route| &route.targets);
+        choices.extend(named.iter().map(|target| Arc::new(TableSchema { table: target.clone(), ..schema.clone() })));
+    }
+    Ok(PlannedTable { source: table.table.clone(), targets: schemas, by_row, choices })
 }
 
 /// Hands each event to its lane.

@@ -72,6 +72,21 @@ fn a_manifest_that_cannot_hold_is_refused() {
 }
 
 #[test]
+fn targets_and_tables_that_options_name_are_told() {
+    let schema = json!({"properties": {
+        "to": {"format": "target"}, "others": {"format": "target"}, "values": {}, "keys": {"format": "tables"}
+    }});
+    let manifest = manifest(schema);
+    let targets = |options: serde_json::Value| manifest.named_targets(options.as_object().unwrap());
+    assert_eq!(targets(json!({"to": "o.a_{value}_x", "others": "o.a"})), ["o.a", "o.a_value_x"]);
+    assert_eq!(targets(json!({"to": "o.a_{value}", "values": ["1", "b"]})), ["o.a_1", "o.a_b"]);
+    assert_eq!(targets(json!({"to": "o.a_{value", "others": 3})), ["o.a_{value"]);
+    let options = json!({"keys": {"a.b": ["c"], "*.d": []}, "to": {"x": 1}});
+    let tables: Vec<_> = manifest.named_tables(options.as_object().unwrap()).collect();
+    assert_eq!(tables, [("keys", "*.d"), ("keys", "a.b")]);
+}
+
+#[test]
 fn a_schema_may_come_as_text() {
     let json = br#"{"name":"a","version":"1","config-schema":"{\"type\":\"object\"}"}"#;
     assert_eq!(Manifest::from_section(json).unwrap().config_schema, json!({"type": "object"}));

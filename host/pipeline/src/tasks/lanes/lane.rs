@@ -34,6 +34,8 @@ struct Way {
     input: Arc<TableSchema>,
     /// Places of its transforms, and the table as it reaches each.
     transforms: Vec<(usize, Arc<TableSchema>)>,
+    /// The table as it comes out.
+    output: Arc<TableSchema>,
     routes: Vec<Leg>,
     /// Targets that rows chose so far.
     chosen: HashSet<TableId>,
@@ -100,7 +102,7 @@ impl Lane {
         });
         let schemas = schemas.collect();
         let chosen = Default::default();
-        self.ways.insert(id, Way { input, transforms, routes, chosen });
+        self.ways.insert(id, Way { input, transforms, output: schema, routes, chosen });
         Ok(schemas)
     }
 
@@ -115,10 +117,14 @@ impl Lane {
         all.filter(move |(place, _)| *place == transform).map(|(_, schema)| schema.as_ref())
     }
 
-    /// Whether rows of a table that was shown choose their targets.
-    pub(super) fn routes_by_row(&self, table: &TableId) -> bool {
-        let by_row = |way: &Way| way.routes.iter().any(|leg| matches!(leg, Leg::ByRow(_)));
-        self.ways.get(table).is_some_and(by_row)
+    /// The routes by which rows of a table that was shown choose their targets, by their places, and the table as it
+    /// reaches them.
+    pub(super) fn choosers(&self, table: &TableId) -> impl Iterator<Item = (usize, &TableSchema)> {
+        let legs = self.ways.get(table).into_iter().flat_map(|way| way.routes.iter().map(move |leg| (leg, way)));
+        legs.filter_map(|(leg, way)| match leg {
+            Leg::ByRow(place) => Some((*place, way.output.as_ref())),
+            Leg::To(_) => None,
+        })
     }
 
     /// All routes of a table; one that none is meant for goes to a target of its own name.

@@ -224,7 +224,7 @@ async fn what_comes_out_has_the_order_of_what_went_in() {
 
 #[tokio::test]
 async fn rows_choose_their_table_and_an_update_that_moves_is_a_delete_and_an_insert() {
-    let route = RouteSetup { tables: patterns(), route: Arc::new(Parity) };
+    let route = RouteSetup { tables: patterns(), targets: Vec::new(), route: Arc::new(Parity) };
     let path = PathSetup { routes: vec![route], ..PathSetup::default() };
     let events = vec![
         table("a"),
@@ -234,4 +234,21 @@ async fn rows_choose_their_table_and_an_update_that_moves_is_a_delete_and_an_ins
     ];
     let expect = ["t.even made", "t.even 03 [2, 4]", "t.odd made", "t.odd 00 [3, 5]", "t.odd 3 [3]", "barrier 1"];
     assert_eq!(through(path, events, expect.len()).await, expect);
+}
+
+#[tokio::test]
+async fn a_look_tells_the_targets_that_options_name_for_rows_to_choose() {
+    let route = |targets: &[&str]| RouteSetup {
+        tables: patterns(),
+        targets: targets.iter().map(|table| TableId::new("t", *table)).collect(),
+        route: Arc::new(Parity),
+    };
+    let path = PathSetup { routes: vec![route(&["even", "odd"]), route(&[])], ..PathSetup::default() };
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    let plan = plan_tables(&path, &[schema("a")], clock).await.unwrap();
+    let planned = plan.tables[0].as_ref().unwrap();
+    let choices: Vec<_> = planned.choices.iter().map(|table| (table.table.to_string(), table.fields.len())).collect();
+    let columns = schema("a").fields.len();
+    assert_eq!((planned.by_row, planned.targets.len()), (true, 0));
+    assert_eq!(choices, [("t.even".to_owned(), columns), ("t.odd".to_owned(), columns)]);
 }
