@@ -51,7 +51,7 @@ pub struct PluginSpec {
     pub allow: Grants,
     /// What it may use.
     pub limits: Limits,
-    /// The roots that `allow.store` names, opened.
+    /// The roots that there are, opened; granted are those that `allow.store` names.
     pub stores: BTreeMap<String, Store>,
 }
 
@@ -191,7 +191,7 @@ fn check_grants(spec: &PluginSpec, manifest: &Manifest) -> Vec<OptionFinding> {
     findings
 }
 
-/// A store that an option names and that is not granted, with the line that grants it.
+/// A store that an option names and that is not granted, with the line that grants it; or that there is none.
 fn ungranted(option: &str, spec: &PluginSpec) -> Option<OptionFinding> {
     let store_of = |text: &str| text.split('/').next().unwrap_or_default().to_owned();
     let granted = |store: &String| spec.allow.store.contains(store);
@@ -202,11 +202,17 @@ fn ungranted(option: &str, spec: &PluginSpec) -> Option<OptionFinding> {
     }
     let store =
         Some(store_of(spec.options.get(option)?.as_str()?)).filter(|store| !store.is_empty() && !granted(store))?;
-    let all: Vec<_> = spec.allow.store.iter().chain([&store]).map(|name| format!("{name:?}")).collect();
-    let message = format!(
-        "option {option} names the store {store:?}, which is not granted: write `allow.store = [{}]`",
-        all.join(", ")
-    );
+    let message = if spec.stores.contains_key(&store) {
+        let all: Vec<_> = spec.allow.store.iter().chain([&store]).map(|name| format!("{name:?}")).collect();
+        let all = all.join(", ");
+        format!("option {option} names the store {store:?}, which is not granted: write `allow.store = [{all}]`")
+    } else {
+        let advice = match cdchost_config::nearest(&store, spec.stores.keys().map(String::as_str)) {
+            Some(near) => format!("did you mean {near:?}?"),
+            None => format!("add [storage.{store}] with its `url`, and grant it with allow.store"),
+        };
+        format!("option {option} names the store {store:?}, which is not there: {advice}")
+    };
     Some(OptionFinding::new("allow.store", message))
 }
 
@@ -268,7 +274,7 @@ mod tests {
             secrets: secrets.iter().map(|(key, text)| ((*key).to_owned(), Secret::new(*text))).collect(),
             allow: Grants { store: granted.iter().map(|&name| name.to_owned()).collect(), ..Grants::default() },
             limits: probe_limits(Duration::ZERO),
-            stores: BTreeMap::new(),
+            stores: ["lake", "attic"].map(|name| (name.to_owned(), Store::memory())).into(),
         };
         let said = |spec: &PluginSpec| ungranted("path", spec).map(|finding| finding.message);
         for (options, granted) in
@@ -280,6 +286,10 @@ mod tests {
             said(&spec(json!({"path": "lake/x"}), &[], &["attic"])).unwrap(),
             "option path names the store \"lake\", which is not granted: write `allow.store = [\"attic\", \"lake\"]`"
         );
+        for (named, advice) in [("lak/x", "did you mean \"lake\"?"), ("wh/x", "add [storage.wh] with its `url`")] {
+            let message = said(&spec(json!({"path": named}), &[], &["lake"])).unwrap();
+            assert!(message.contains("which is not there: ") && message.contains(advice), "{message}");
+        }
         // What came from a reference is not shown.
         assert_eq!(said(&spec(json!({}), &[("path", "lake/x")], &["lake"])), None);
         let message = said(&spec(json!({}), &[("path", "canary/x")], &["lake"])).unwrap();

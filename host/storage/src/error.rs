@@ -2,7 +2,8 @@
 
 use std::io;
 
-/// An error of a store. Paths are relative to the root; contents are never shown.
+/// An error of a store. Paths are relative to the root, and followed by the bucket and its endpoint where it is one;
+/// contents and keys are never shown.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
     /// There is no such object.

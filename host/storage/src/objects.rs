@@ -22,16 +22,27 @@ pub(crate) mod s3;
 #[derive(Clone, Debug)]
 pub(crate) struct Objects {
     store: Arc<dyn ObjectStore>,
+    /// What errors call it: the bucket and where it is; empty for memory.
+    name: Arc<str>,
 }
 
 impl Objects {
     pub(crate) fn memory() -> Self {
-        Self { store: Arc::new(InMemory::new()) }
+        Self { store: Arc::new(InMemory::new()), name: "".into() }
+    }
+
+    /// An object or folder as errors name it.
+    pub(crate) fn shown(&self, path: &str) -> String {
+        match (path, &*self.name) {
+            (path, "") => path.to_owned(),
+            ("", name) => name.to_owned(),
+            (path, name) => format!("{path} in {name}"),
+        }
     }
 
     pub(crate) async fn get(&self, path: &ObjectPath, range: Option<Range<u64>>) -> Result<Bytes, StorageError> {
         let location = location(path)?;
-        let refused = |error| failure("get", path.as_str(), error);
+        let refused = |error| failure("get", &self.shown(path.as_str()), error);
         let options = GetOptions { range: range.clone().map(Into::into), ..GetOptions::default() };
         let error = match self.store.get_opts(&location, options).await {
             Ok(found) => return found.bytes().await.map_err(refused),
@@ -48,7 +59,7 @@ impl Objects {
 
     pub(crate) async fn put(&self, path: &ObjectPath, data: Bytes) -> Result<(), StorageError> {
         let put = self.store.put(&location(path)?, data.into()).await;
-        put.map(drop).map_err(|e| failure("put", path.as_str(), e))
+        put.map(drop).map_err(|e| failure("put", &self.shown(path.as_str()), e))
     }
 
     pub(crate) async fn put_if_absent(&self, path: &ObjectPath, data: Bytes) -> Result<PutOutcome, StorageError> {
@@ -56,10 +67,10 @@ impl Objects {
             Ok(_) => Ok(PutOutcome::Created),
             Err(object_store::Error::AlreadyExists { source, .. }) if failure::is_conflict(source.as_ref()) => {
                 let source = "another write of it is under way".into();
-                Err(StorageError::Unavailable { action: "put-if-absent", path: path.as_str().into(), source })
+                Err(StorageError::Unavailable { action: "put-if-absent", path: self.shown(path.as_str()), source })
             }
             Err(object_store::Error::AlreadyExists { .. }) => Ok(PutOutcome::AlreadyExists),
-            Err(error) => Err(failure("put-if-absent", path.as_str(), error)),
+            Err(error) => Err(failure("put-if-absent", &self.shown(path.as_str()), error)),
         }
     }
 
@@ -86,18 +97,18 @@ impl Objects {
             .take(limit)
             .try_collect()
             .await
-            .map_err(|e| failure("list", shown, e))
+            .map_err(|e| failure("list", &self.shown(shown), e))
     }
 
     pub(crate) async fn delete(&self, path: &ObjectPath) -> Result<(), StorageError> {
         match self.store.delete(&location(path)?).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(failure("delete", path.as_str(), error)),
+            Err(error) => Err(failure("delete", &self.shown(path.as_str()), error)),
         }
     }
 
     pub(crate) fn upload(&self, path: &ObjectPath) -> Result<Upload, StorageError> {
-        let upload = ObjectUpload::new(Arc::clone(&self.store), location(path)?);
+        let upload = ObjectUpload::new(Arc::clone(&self.store), location(path)?, self.shown(path.as_str()));
         Ok(Upload::new(UploadInner::Objects(upload)))
     }
 }

@@ -92,8 +92,12 @@ impl Store {
                 return Ok(());
             }
         }
+        let path = match &self.backend {
+            Backend::Objects(objects) => objects.shown(PROOF),
+            Backend::Folder(_) => PROOF.to_owned(),
+        };
         Err(StorageError::Denied {
-            path: PROOF.into(),
+            path,
             reason: "the store writes over an object that shall only be created".into(),
             instruction: "choose a store that knows `If-None-Match`",
         })

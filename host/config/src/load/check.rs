@@ -179,7 +179,7 @@ fn checkpoint(reader: &mut Reader<'_>, node: &Node<'_>, roots: &BTreeMap<String,
     let root = match storage::store(&store.text, roots) {
         Ok(root) => root,
         Err(problem) => {
-            let instruction = "write `file:///absolute/path`, or `storage:NAME/path` with the name of a [storage.NAME]";
+            let instruction = store_instruction(store, config);
             return reader.error(&store.span, format!("`store` in [checkpoint] {problem}"), instruction);
         }
     };
@@ -193,6 +193,24 @@ fn checkpoint(reader: &mut Reader<'_>, node: &Node<'_>, roots: &BTreeMap<String,
         let message = format!("the checkpoint store and storage `{name}` lie in one another");
         let instruction = "keep them apart: a plugin may write to a storage, and never to checkpoints";
         reader.error(&store.span, message, instruction);
+    }
+}
+
+/// What to write as the checkpoint store, with the storages that there are. A text of a reference is not shown.
+fn store_instruction(store: &Text, config: &PipelineConfig) -> String {
+    let asked = store.text.strip_prefix("storage:").filter(|_| !store.referred);
+    let asked = asked.map(|rest| rest.split('/').next().unwrap_or_default());
+    if let Some(name) = asked.filter(|name| !config.storage.contains_key(*name)) {
+        return match nearest(name, config.storage.keys().map(String::as_str)) {
+            Some(near) => format!("did you mean `storage:{near}/…`?"),
+            None => format!("add [storage.{}] with its `url`, or write `file:///absolute/path`", words::shown(name)),
+        };
+    }
+    match asked.or(config.storage.keys().next().map(String::as_str)) {
+        Some(name) => {
+            format!("write `file:///absolute/path`, or `storage:{name}/path` for a folder in [storage.{name}]")
+        }
+        None => "write `file:///absolute/path`, or add a [storage.NAME] and write `storage:NAME/path`".to_owned(),
     }
 }
 

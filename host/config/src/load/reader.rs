@@ -64,12 +64,17 @@ impl Reader<'_> {
     fn other<'i>(&mut self, node: &mut Node<'i>, word: &str, at: Range<usize>, value: &'i Spanned<DeValue<'i>>) {
         let section = node.section;
         if let Some((_, instruction)) = section.not_offered.iter().find(|(name, _)| *name == word) {
-            self.error(&at, format!("`{word}` in {} is not offered yet", section.name), *instruction);
+            self.error(
+                &at,
+                format!("`{word}` in {} is not offered yet", words::title(section, &node.path)),
+                *instruction,
+            );
         } else if section.others == Others::Plugin {
             node.others.push((Spanned::new(at, word.to_owned()), value));
         } else {
             let instruction = words::for_unknown(section, word);
-            self.error(&at, format!("unknown key `{}` in {}", words::shown(word), section.name), instruction);
+            let title = words::title(section, &node.path);
+            self.error(&at, format!("unknown key `{}` in {title}", words::shown(word)), instruction);
         }
     }
 
@@ -89,7 +94,7 @@ impl Reader<'_> {
                 None
             }
             (_, Absent::Required) => {
-                let message = format!("`{}` is missing in {}", key.name, section.name);
+                let message = format!("`{}` is missing in {}", key.name, words::title(section, path));
                 self.error(span, message, format!("add it: {}", words::plain(key.about)));
                 None
             }
@@ -117,7 +122,7 @@ impl Reader<'_> {
         at: &Range<usize>,
     ) -> Option<Value<'i>> {
         let span = value.span();
-        let complain = Complaint { section, key, span: span.clone() };
+        let complain = Complaint { title: words::title(section, path), key, span: span.clone() };
         match (key.kind, value.get_ref()) {
             (Kind::Table(inner), DeValue::Table(table)) => Some(Value::Table(self.node(inner, path, at, table))),
             (Kind::Tables(inner), DeValue::Array(array)) => self.tables(inner, path, array, &complain),
@@ -189,7 +194,7 @@ impl Reader<'_> {
                 }
                 found => {
                     let message = format!("`{}` is {}, not a table", words::shown(word), words::found(found));
-                    self.error(&value.span(), message, format!("write it as {}", section.name));
+                    self.error(&value.span(), message, format!("write it as {}", words::title(section, &path)));
                 }
             }
         }
@@ -271,8 +276,8 @@ impl Reader<'_> {
     }
 
     fn complain(&mut self, complaint: &Complaint, problem: &str) {
-        let Complaint { section, key, span } = complaint;
-        let message = format!("`{}` in {} {problem}", key.name, section.name);
+        let Complaint { title, key, span } = complaint;
+        let message = format!("`{}` in {title} {problem}", key.name);
         self.error(span, message, format!("it wants {}", words::wants(key.kind)));
     }
 }
@@ -280,7 +285,8 @@ impl Reader<'_> {
 /// Whose value is wrong, and where it stands.
 #[derive(Clone)]
 struct Complaint {
-    section: &'static Section,
+    /// The section, as it stands in the file.
+    title: String,
     key: &'static Key,
     span: Range<usize>,
 }

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::node::{Node, Text};
 use super::reader::Reader;
+use super::words;
 use crate::{Finding, PipelineConfig};
 
 /// Keys that only a bucket has.
@@ -43,7 +44,7 @@ pub(super) fn roots(reader: &mut Reader<'_>, file: &Node<'_>, config: &PipelineC
                 roots.insert(name.clone(), root);
             }
             Err(problem) => {
-                let message = format!("`url` in [storage.NAME] {problem}");
+                let message = format!("`url` in {} {problem}", words::title(node.section, &node.path));
                 reader.error(&url.span, message, "write `file:///absolute/path` or `s3://bucket/prefix`");
             }
         }
@@ -92,37 +93,38 @@ fn keys(reader: &mut Reader<'_>, node: &Node<'_>, root: &Root) {
         let place = reader.places.find(&format!("{}.{key}", node.path)).or_else(|| reader.places.find(&node.path));
         reader.findings.push(Finding::error(message, instruction).at(place));
     };
+    let title = words::title(node.section, &node.path);
     if root.local().is_some() {
         let given = BUCKET_KEYS
             .iter()
             .filter(|key| node.text(key).is_some())
             .chain(node.flag("allow-http").map(|_| &"allow-http"));
         for key in given {
-            let message = format!("`{key}` in [storage.NAME] says nothing about a folder");
+            let message = format!("`{key}` in {title} says nothing about a folder");
             refuse(key, message, "take it out, or write `s3://bucket/prefix` as `url`");
         }
         return;
     }
     for key in ["access-key-id", "secret-access-key"] {
         if node.text(key).is_none() {
-            let message = format!("`{key}` in [storage.NAME] is missing");
+            let message = format!("`{key}` in {title} is missing");
             refuse(key, message, "a bucket needs `access-key-id` and `secret-access-key`");
         }
     }
     if let Some(endpoint) = node.text("endpoint") {
         let plain = endpoint.text.starts_with("http://");
         if !is_endpoint(&endpoint.text) {
-            let message = "`endpoint` in [storage.NAME] is not an address".to_owned();
+            let message = format!("`endpoint` in {title} is not an address");
             refuse("endpoint", message, "write `https://host:port`, without a path");
         } else if plain && node.flag("allow-http") != Some(true) {
-            let message = "`endpoint` in [storage.NAME] is an address without encryption".to_owned();
+            let message = format!("`endpoint` in {title} is an address without encryption");
             refuse("endpoint", message, "write https://, or allow-http = true where the network is your own");
         }
     }
     if node.text("secret-access-key").is_some_and(Text::stands_in_the_file) {
         let place = reader.places.find(&format!("{}.secret-access-key", node.path));
         let instruction = "write `${VARIABLE}` or `${file:/path}`, so that it is not in the file";
-        reader.warning(place, "the secret of [storage.NAME] stands in the file itself", instruction);
+        reader.warning(place, &format!("the secret of {title} stands in the file itself"), instruction);
     }
 }
 

@@ -14,6 +14,14 @@ pub(super) fn shown(word: &str) -> String {
     short.escape_debug().to_string()
 }
 
+/// A section as it stands in the file: one of the user's naming with its name. `path` leads to it or into it.
+pub(super) fn title(section: &Section, path: &str) -> String {
+    match path.split('.').nth(1).filter(|name| !name.is_empty()) {
+        Some(name) => section.name.replace("NAME", &shown(name)),
+        None => section.name.to_owned(),
+    }
+}
+
 /// A sentence of the reference as the end of another one.
 pub(super) fn plain(about: &str) -> String {
     let about = about.trim_end_matches('.');

@@ -18,7 +18,10 @@ const DELETE_MAX: usize = 10_000;
 /// A file being written in parts. Dropped before it is finished, nothing of it remains.
 #[derive(Debug)]
 #[expect(unreachable_pub, reason = "the generated bindings export it again")]
-pub struct Upload(Stage);
+pub struct Upload {
+    root: String,
+    stage: Stage,
+}
 
 /// A constructor cannot fail in the contract: its fault is told by the calls that follow.
 #[derive(Debug)]
@@ -38,9 +41,15 @@ impl GuestState {
 }
 
 /// Bytes of an object, at most as many as fit into the guest.
-async fn read(store: Store, path: &str, offset: u64, length: Option<u64>, bytes_max: u64) -> Result<Bytes, StoreError> {
+async fn read(
+    (root, store): (&str, Store),
+    path: &str,
+    (offset, length): (u64, Option<u64>),
+    bytes_max: u64,
+) -> Result<Bytes, StoreError> {
     let asked = length.unwrap_or(u64::MAX).min(bytes_max.saturating_add(1));
-    let bytes = store.get_range(path, offset..offset.saturating_add(asked)).await.map_err(refuse)?;
+    let bytes =
+        store.get_range(path, offset..offset.saturating_add(asked)).await.map_err(|error| refuse(root, error))?;
     if bytes.len() as u64 > bytes_max {
         let path = plain(path);
         return Err(StoreError::Denied(format!("{path} is larger than the guest's memory: read it in ranges")));
@@ -81,7 +90,7 @@ impl Host for GuestState {
     async fn get(&mut self, root: String, path: String) -> StoreResult<Vec<u8>> {
         let (store, bytes_max) = (self.store(&root), self.grant.limits.memory.0);
         Ok(match store {
-            Ok(store) => read(store, &path, 0, None, bytes_max).await.map(Vec::from),
+            Ok(store) => read((&root, store), &path, (0, None), bytes_max).await.map(Vec::from),
             Err(denied) => Err(denied),
         })
     }
@@ -89,7 +98,7 @@ impl Host for GuestState {
     async fn get_range(&mut self, root: String, path: String, offset: u64, length: u64) -> StoreResult<Vec<u8>> {
         let (store, bytes_max) = (self.store(&root), self.grant.limits.memory.0);
         Ok(match store {
-            Ok(store) => read(store, &path, offset, Some(length), bytes_max).await.map(Vec::from),
+            Ok(store) => read((&root, store), &path, (offset, Some(length)), bytes_max).await.map(Vec::from),
             Err(denied) => Err(denied),
         })
     }
@@ -99,7 +108,7 @@ impl Host for GuestState {
             Ok(store) => store,
             Err(denied) => return Ok(Err(denied)),
         };
-        Ok(store.put(&path, data.into()).await.map_err(refuse))
+        Ok(store.put(&path, data.into()).await.map_err(|error| refuse(&root, error)))
     }
 
     async fn put_if_absent(&mut self, root: String, path: String, data: Vec<u8>) -> StoreResult<()> {
@@ -110,7 +119,7 @@ impl Host for GuestState {
         Ok(match store.put_if_absent(&path, data.into()).await {
             Ok(PutOutcome::Created) => Ok(()),
             Ok(PutOutcome::AlreadyExists) => Err(StoreError::AlreadyExists),
-            Err(error) => Err(refuse(error)),
+            Err(error) => Err(refuse(&root, error)),
         })
     }
 
@@ -131,7 +140,7 @@ impl Host for GuestState {
             size: found.size,
             modified_micros: found.modified_micros,
         };
-        Ok(found.map(|found| found.into_iter().map(meta).collect()).map_err(refuse))
+        Ok(found.map(|found| found.into_iter().map(meta).collect()).map_err(|error| refuse(&root, error)))
     }
 
     async fn delete(&mut self, root: String, paths: Vec<String>) -> StoreResult<()> {
@@ -144,7 +153,7 @@ impl Host for GuestState {
         }
         for path in &paths {
             if let Err(error) = store.delete(path).await {
-                return Ok(Err(refuse(error)));
+                return Ok(Err(refuse(&root, error)));
             }
         }
         Ok(Ok(()))
@@ -156,21 +165,21 @@ impl HostUpload for GuestState {
         let stage = match self.store(&root) {
             Ok(store) => match store.upload(&path).await {
                 Ok(upload) => Stage::Open(Box::new(upload)),
-                Err(error) => Stage::Refused(refuse(error)),
+                Err(error) => Stage::Refused(refuse(&root, error)),
             },
             Err(denied) => Stage::Refused(denied),
         };
-        Ok(self.table.push(Upload(stage))?)
+        Ok(self.table.push(Upload { root, stage })?)
     }
 
     async fn write(&mut self, upload: Resource<Upload>, data: Vec<u8>) -> StoreResult<()> {
         let upload = self.table.get_mut(&upload)?;
-        match &mut upload.0 {
+        match &mut upload.stage {
             Stage::Open(open) => match open.write(data.into()).await {
                 Ok(()) => Ok(Ok(())),
                 Err(error) => {
-                    upload.0 = Stage::Ended;
-                    Ok(Err(refuse(error)))
+                    upload.stage = Stage::Ended;
+                    Ok(Err(refuse(&upload.root, error)))
                 }
             },
             Stage::Refused(error) => Ok(Err(error.clone())),
@@ -180,8 +189,8 @@ impl HostUpload for GuestState {
 
     async fn finish(&mut self, upload: Resource<Upload>) -> StoreResult<u64> {
         let upload = self.table.get_mut(&upload)?;
-        Ok(match std::mem::replace(&mut upload.0, Stage::Ended) {
-            Stage::Open(open) => open.finish().await.map_err(refuse),
+        Ok(match std::mem::replace(&mut upload.stage, Stage::Ended) {
+            Stage::Open(open) => open.finish().await.map_err(|error| refuse(&upload.root, error)),
             Stage::Refused(error) => Err(error),
             Stage::Ended => Err(ended()),
         })
@@ -198,14 +207,14 @@ fn ended() -> StoreError {
 }
 
 /// What a guest gets to know: no path of the host, no credentials.
-fn refuse(error: StorageError) -> StoreError {
+fn refuse(root: &str, error: StorageError) -> StoreError {
     match error {
         StorageError::NotFound { .. } => StoreError::NotFound,
         error if error.is_transient() => {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            StoreError::Unavailable(plain(&format!("{error}{cause}")))
+            StoreError::Unavailable(plain(&format!("store {root}: {error}{cause}")))
         }
-        error => StoreError::Denied(plain(&error.to_string())),
+        error => StoreError::Denied(plain(&format!("store {root}: {error}"))),
     }
 }
 

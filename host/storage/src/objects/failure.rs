@@ -1,4 +1,4 @@
-//! What a bucket's refusal means to us, in words that hold no key and no address.
+//! What a bucket's refusal means to us, in words that hold no key.
 
 use std::error::Error;
 

@@ -18,14 +18,16 @@ const PARTS_AT_ONCE: usize = 2;
 pub(crate) struct ObjectUpload {
     store: Arc<dyn ObjectStore>,
     location: Path,
+    /// The object as errors name it.
+    shown: String,
     held: Vec<Bytes>,
     held_bytes: usize,
     parts: Option<WriteMultipart>,
 }
 
 impl ObjectUpload {
-    pub(super) fn new(store: Arc<dyn ObjectStore>, location: Path) -> Self {
-        Self { store, location, held: Vec::new(), held_bytes: 0, parts: None }
+    pub(super) fn new(store: Arc<dyn ObjectStore>, location: Path, shown: String) -> Self {
+        Self { store, location, shown, held: Vec::new(), held_bytes: 0, parts: None }
     }
 
     pub(crate) async fn write(&mut self, data: Bytes) -> Result<(), StorageError> {
@@ -34,7 +36,7 @@ impl ObjectUpload {
         if self.parts.is_none() && self.held_bytes < PART_BYTES {
             return Ok(());
         }
-        let refused = |error| failure("upload", self.location.as_ref(), error);
+        let refused = |error| failure("upload", &self.shown, error);
         if self.parts.is_none() {
             let begun = self.store.put_multipart(&self.location).await.map_err(refused)?;
             self.parts = Some(WriteMultipart::new_with_chunk_size(begun, PART_BYTES));
@@ -51,7 +53,7 @@ impl ObjectUpload {
             Some(parts) => parts.finish().await,
             None => self.store.put(&self.location, PutPayload::from_iter(self.held.drain(..))).await,
         };
-        finished.map(drop).map_err(|error| failure("upload", self.location.as_ref(), error))
+        finished.map(drop).map_err(|error| failure("upload", &self.shown, error))
     }
 }
 

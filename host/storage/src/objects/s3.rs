@@ -37,9 +37,10 @@ pub(crate) fn open(rest: &str, options: &BTreeMap<String, String>) -> Result<(Ob
     let backoff = BackoffConfig { init_backoff: PAUSE_FIRST, max_backoff: PAUSE_MAX, base: 2.0 };
     let http = options.get("allow-http").is_some_and(|allowed| allowed == "true");
     let client = ClientOptions::new().with_timeout(ANSWER_LIMIT).with_connect_timeout(CONNECT_LIMIT);
+    let region = options.get("region").map_or(REGION, String::as_str);
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(bucket)
-        .with_region(options.get("region").map_or(REGION, String::as_str))
+        .with_region(region)
         .with_access_key_id(needed("access-key-id")?)
         .with_secret_access_key(needed("secret-access-key")?)
         .with_client_options(client.with_allow_http(http))
@@ -52,5 +53,33 @@ pub(crate) fn open(rest: &str, options: &BTreeMap<String, String>) -> Result<(Ob
     // The process has one provider of cryptography; whoever comes second finds the same one there.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let store = builder.build().map_err(|error| error.to_string())?;
-    Ok((Objects { store: Arc::new(store) }, prefix))
+    let at = match options.get("endpoint") {
+        Some(endpoint) => format!("bucket {bucket} at {endpoint}"),
+        None => format!("bucket {bucket} of S3 in region {region}"),
+    };
+    Ok((Objects { store: Arc::new(store), name: at.into() }, prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn errors_name_the_bucket_and_where_it_is_and_no_key() {
+        for (extra, place) in [
+            (&[("endpoint", "http://127.0.0.1:9000")][..], "bucket lake at http://127.0.0.1:9000"),
+            (&[("region", "eu-central-1")], "bucket lake of S3 in region eu-central-1"),
+            (&[], "bucket lake of S3 in region us-east-1"),
+        ] {
+            let keys = [("access-key-id", "canary"), ("secret-access-key", "canary"), ("allow-http", "true")];
+            let options = keys.iter().chain(extra).map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            let (objects, _) = open("lake/x", &options.collect()).unwrap();
+            assert_eq!(objects.shown(""), place);
+            assert_eq!(objects.shown("x/a"), format!("x/a in {place}"));
+            // What a call says, without a call to anybody.
+            let memory = Objects { name: objects.name, ..Objects::memory() };
+            let missing = memory.get(&ObjectPath::parse("x/a").unwrap(), None).await.unwrap_err();
+            assert_eq!(missing.to_string(), format!("object x/a in {place} does not exist"));
+        }
+    }
 }
