@@ -104,7 +104,7 @@ impl Drop for Backoff {
 
 #[cfg(test)]
 mod tests {
-    use cdchost_connector::SystemClock;
+    use cdchost_connector::{StopClass, SystemClock};
 
     use super::*;
 

@@ -113,7 +113,7 @@ fn bodies_are_what_was_done() {
                 assert!(event.ends_statement && event.holds_first(event.column_count));
                 rows.push((event.op, event.column_count, event.rows.len()));
             }
-            EventBody::XaPrepare(xa) => assert_eq!((xa.one_phase, xa.name().as_str()), (false, "X'7831',X'79',1")),
+            EventBody::XaPrepare(xa) => assert_eq!((xa.one_phase, xa.name().as_str()), (false, "X'7831',X'79',7")),
             EventBody::Rotate(rotate) => assert_eq!((rotate.file, rotate.position), (&b"binlog.000005"[..], 4)),
             _ => {}
         }
