@@ -54,7 +54,8 @@ pub(crate) fn open(rest: &str, options: &BTreeMap<String, String>) -> Result<(Ob
     let _ = rustls::crypto::ring::default_provider().install_default();
     let store = builder.build().map_err(|error| error.to_string())?;
     let at = match options.get("endpoint") {
-        Some(endpoint) => format!("bucket {bucket} at {endpoint}"),
+        // An account may stand in front of the host.
+        Some(endpoint) => format!("bucket {bucket} at {}", endpoint.rsplit('@').next().unwrap_or_default()),
         None => format!("bucket {bucket} of S3 in region {region}"),
     };
     Ok((Objects { store: Arc::new(store), name: at.into() }, prefix))
@@ -68,6 +69,7 @@ mod tests {
     async fn errors_name_the_bucket_and_where_it_is_and_no_key() {
         for (extra, place) in [
             (&[("endpoint", "http://127.0.0.1:9000")][..], "bucket lake at http://127.0.0.1:9000"),
+            (&[("endpoint", "http://canary:canary@127.0.0.1:9000")], "bucket lake at 127.0.0.1:9000"),
             (&[("region", "eu-central-1")], "bucket lake of S3 in region eu-central-1"),
             (&[], "bucket lake of S3 in region us-east-1"),
         ] {
