@@ -40,7 +40,11 @@ async fn tables_that_cannot_be_carried_are_named_all_at_once() -> Result<()> {
         ],
     )
     .await?;
-    database("refuse_merge", &[whole]).await?;
+    let misfit = [
+        "CREATE TABLE misfit (a VARCHAR(5)) ENGINE = MyISAM",
+        "CREATE TABLE broken (id INT PRIMARY KEY) ENGINE = MERGE UNION = (misfit)",
+    ];
+    database("refuse_merge", &[whole, misfit[0], misfit[1]]).await?;
     let error = refused(&config(name)).await;
     assert_eq!((error.verdict, error.class), (Verdict::Stop, StopClass::Config));
     for part in [
